@@ -90,7 +90,7 @@ struct ConditionState {
 
 /// Notes the condition of a store as its reads and writes show it.
 #[derive(Debug, Default)]
-pub(crate) struct ConditionLog {
+pub struct ConditionLog {
     state: Mutex<ConditionState>,
 }
 

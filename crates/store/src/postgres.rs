@@ -48,7 +48,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
-use tokio_postgres::{Config, NoTls, Row};
+use tokio_postgres::{Config, NoTls};
 use uuid::Uuid;
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
@@ -58,9 +58,9 @@ use windlass_engine::time::Timestamp;
 
 use crate::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
 use crate::audit::{AuditQuery, AuditRow};
-use crate::column::{Columns, RowId, bound};
+use crate::column::bound;
 use crate::commit::{Commit, Committed};
-use crate::condition::{ConditionLog, StoreCondition};
+use crate::condition::ConditionLog;
 use crate::durability::Durability;
 use crate::error::{StoreError, Subject};
 use crate::flow::{FlowQuery, FlowRow, Publication, Published, Readable, VersionRef, VersionRow};
@@ -70,18 +70,16 @@ use crate::log::{LogRow, LogsOf};
 use crate::outbox::{Message, Party, Undelivered};
 use crate::page::{NameRange, Page, Part};
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
-use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
+use crate::run::{Journal, RunQuery, RunRef, RunRow, Since};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
 use crate::service::{LiveService, ServiceRow};
 use crate::store::{Due, Retained, Store};
-use crate::table::KeyedTable;
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 #[cfg(feature = "sqlite")]
 pub(crate) use copy::HeldDatabase;
 
-use column::{PostgresColumns, cells};
 use link::{Link, Purpose};
 use listen::Channel;
 use trouble::{ErrorClass, kind};
@@ -554,12 +552,8 @@ impl Store for Postgres {
         true
     }
 
-    fn condition(&self) -> StoreCondition {
-        self.condition.condition()
-    }
-
-    fn forget_set_aside(&self) {
-        self.condition.forget_rows();
+    fn condition_log(&self) -> Option<&ConditionLog> {
+        Some(&self.condition)
     }
 
     fn shared_by(&self, n_servers: usize) {
@@ -583,21 +577,6 @@ where
         return Ok(());
     }
     Err(StoreError::Conflict { what: what(), expected: expected.into(), found: found.into() })
-}
-
-/// Due runs, jobs and schedules, oldest first.
-async fn wakes<I: RowId>(
-    db: &Link,
-    table: &KeyedTable,
-    sql: &'static str,
-    now: Timestamp,
-    limit: usize,
-) -> Result<Vec<Wake<I>>, StoreError> {
-    let wake = |row: &Row| {
-        let mut columns = PostgresColumns::of(row);
-        Ok(Wake { at: columns.time()?, id: columns.id()?, project: columns.project()? })
-    };
-    db.first_rows(table, sql, limit, |limit| cells![now.0, limit], wake).await
 }
 
 #[cfg(test)]

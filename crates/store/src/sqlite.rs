@@ -62,9 +62,8 @@ use windlass_engine::time::Timestamp;
 
 use crate::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
 use crate::audit::{AuditQuery, AuditRow};
-use crate::column::{Columns, RowId};
 use crate::commit::{Commit, Committed};
-use crate::condition::{ConditionLog, StoreCheck, StoreCondition};
+use crate::condition::{ConditionLog, StoreCheck};
 pub use crate::durability::Durability;
 use crate::error::{StoreError, Subject};
 use crate::flow::{FlowQuery, FlowRow, Publication, Published, Readable, VersionRef, VersionRow};
@@ -73,15 +72,13 @@ use crate::log::{LogRow, LogsOf};
 use crate::outbox::{Message, Party, Undelivered};
 use crate::page::{NameRange, Page, Part};
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
-use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
+use crate::run::{Journal, RunQuery, RunRef, RunRow, Since};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
 use crate::service::{LiveService, ServiceRow};
 use crate::store::{Due, Retained, Store};
-use crate::table::KeyedTable;
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
-use column::SqliteColumns;
 use lock::FileLock;
 use readers::{ReadConnection, Readers};
 use writer::SqliteWriter;
@@ -518,12 +515,8 @@ impl Store for Sqlite {
         self.is_shared
     }
 
-    fn condition(&self) -> StoreCondition {
-        self.condition.condition()
-    }
-
-    fn forget_set_aside(&self) {
-        self.condition.forget_rows();
+    fn condition_log(&self) -> Option<&ConditionLog> {
+        Some(&self.condition)
     }
 
     async fn check(&self, within: Duration) -> Result<StoreCheck, StoreError> {
@@ -543,21 +536,6 @@ where
         return Ok(());
     }
     Err(StoreError::Conflict { what: what(), expected: expected.into(), found: found.into() })
-}
-
-/// Due rows, oldest first.
-fn wakes<I: RowId>(
-    db: &ReadConnection,
-    table: &KeyedTable,
-    sql: &str,
-    now: Timestamp,
-    limit: usize,
-) -> Result<Vec<Wake<I>>, StoreError> {
-    let given = |limit: i64| vec![now.0.into(), limit.into()];
-    db.first_rows(table, sql, limit, given, |row| {
-        let mut columns = SqliteColumns::of(row);
-        Ok(Wake { at: columns.time()?, id: columns.id()?, project: columns.project()? })
-    })
 }
 
 /// A temporary directory, deleted on drop with its contents.

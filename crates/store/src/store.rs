@@ -12,7 +12,7 @@ use windlass_engine::time::Timestamp;
 use crate::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
 use crate::audit::{AuditQuery, AuditRow};
 use crate::commit::{Commit, Committed};
-use crate::condition::{StoreCheck, StoreCondition};
+use crate::condition::{ConditionLog, StoreCheck, StoreCondition};
 use crate::error::StoreError;
 use crate::flow::{FlowQuery, FlowRef, FlowRow, Publication, Published, VersionRef, VersionRow};
 use crate::hint::Hints;
@@ -289,13 +289,10 @@ pub trait Store: Send + Sync {
     /// So many servers write to the store: each uses fewer connections, with larger groups of commits.
     fn shared_by(&self, _n_servers: usize) {}
 
-    /// What reads and writes have shown since the store was opened.
-    fn condition(&self) -> StoreCondition {
-        StoreCondition::default()
+    /// The notes of failed reads and writes, and of rows that readers set aside. `None` = none can fail.
+    fn condition_log(&self) -> Option<&ConditionLog> {
+        None
     }
-
-    /// Forgets the rows that readers have set aside; the next read of each tells whether it is still bad.
-    fn forget_set_aside(&self) {}
 
     /// Checks the pages of the database, for so long at most. A database that checks itself has no findings.
     async fn check(&self, _within: Duration) -> Result<StoreCheck, StoreError> {
@@ -313,6 +310,18 @@ impl dyn Store + '_ {
     pub async fn flow(&self, project: &Project, flow: FlowRef) -> Result<Option<FlowRow>, StoreError> {
         let page = self.flows(project, FlowQuery::of_one(flow)).await?;
         Ok(page.items.into_iter().next())
+    }
+
+    /// What reads and writes have shown since the store was opened.
+    pub fn condition(&self) -> StoreCondition {
+        self.condition_log().map(ConditionLog::condition).unwrap_or_default()
+    }
+
+    /// Forgets the rows that readers have set aside; the next read of each tells whether it is still bad.
+    pub fn forget_set_aside(&self) {
+        if let Some(log) = self.condition_log() {
+            log.forget_rows();
+        }
     }
 
     /// Writes one commit.

@@ -14,7 +14,7 @@ use windlass_engine::job::{Job, JobSpec};
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 use windlass_store::commit::{Commit, JobChange};
-use windlass_store::condition::StoreFault;
+use windlass_store::condition::{StoreCondition, StoreFault};
 use windlass_store::job::{JobOrigin, JobQuery, KeyQuery, ReadyQuery};
 use windlass_store::page::{Order, Part};
 use windlass_store::run::{RunQuery, RunRef};
@@ -48,9 +48,14 @@ fn store_after(path: &Path, changes: &str) -> Sqlite {
     Sqlite::open(path, Durability::Fast).unwrap()
 }
 
+fn condition(store: &Sqlite) -> StoreCondition {
+    let store: &dyn Store = store;
+    store.condition()
+}
+
 /// The keys of the rows that were set aside.
 fn set_aside(store: &Sqlite) -> Vec<(&'static str, String)> {
-    store.condition().set_aside.into_iter().map(|row| (row.table, row.key)).collect()
+    condition(store).set_aside.into_iter().map(|row| (row.table, row.key)).collect()
 }
 
 fn part(limit: usize) -> Part {
@@ -68,15 +73,16 @@ fn a_bad_job_hides_no_other_however_small_the_page() {
     let ready = block_on(store.ready(PROJECT, query)).unwrap();
     assert_eq!(ready.iter().map(|row| row.id()).collect::<Vec<_>>(), [job(3)]);
     assert_eq!(set_aside(&store), [("jobs", job(1).to_string()), ("jobs", job(2).to_string())]);
-    let condition = store.condition();
-    assert!(condition.troubles.is_empty() && condition.n_faults.is_empty(), "{condition:?}");
+    let found = condition(&store);
+    assert!(found.troubles.is_empty() && found.n_faults.is_empty(), "{found:?}");
     let page = block_on(store.jobs(PROJECT, JobQuery { part: part(1), ..JobQuery::default() })).unwrap();
     assert_eq!(page.items.iter().map(|row| row.id()).collect::<Vec<_>>(), [job(3)]);
     let limit = 1;
     let keys = KeyQuery { queue: "q".to_owned(), now: Timestamp(9), limit, ..KeyQuery::default() };
     block_on(store.ready_by_key(PROJECT, keys)).unwrap();
     assert!(matches!(block_on(store.job(PROJECT, job(1))), Err(StoreError::Corrupt(_))));
-    store.forget_set_aside();
+    let whole: &dyn Store = &store;
+    whole.forget_set_aside();
     assert_eq!(set_aside(&store), []);
 }
 
@@ -92,7 +98,7 @@ fn a_bad_run_hides_no_other_however_small_the_page() {
     let orphans = block_on(store.orphans(Timestamp(9), 0, None, 1)).unwrap();
     assert_eq!(orphans.iter().map(|row| row.id).collect::<Vec<_>>(), [run(2)]);
     assert_eq!(set_aside(&store), [("runs", run(1).to_string())]);
-    let reason = &store.condition().set_aside[0].reason;
+    let reason = &condition(&store).set_aside[0].reason;
     assert!(reason.contains("column `labels`"), "{reason}");
     let row = block_on(store.run(PROJECT, RunRef::Id(run(1))));
     assert!(
@@ -129,12 +135,12 @@ fn a_damaged_page_is_found_by_a_check_and_by_a_read() {
     let query =
         ReadyQuery { queues: vec!["q".to_owned()], now: Timestamp(9), limit: 5, ..ReadyQuery::default() };
     assert!(block_on(store.ready(PROJECT, query)).unwrap().is_empty());
-    let condition = store.condition();
-    assert_eq!((condition.set_aside.len(), condition.troubles.len()), (3, 1), "{condition:?}");
-    assert!(condition.n_faults[&StoreFault::Damaged] >= 1, "{condition:?}");
+    let found = condition(&store);
+    assert_eq!((found.set_aside.len(), found.troubles.len()), (3, 1), "{found:?}");
+    assert!(found.n_faults[&StoreFault::Damaged] >= 1, "{found:?}");
     let check = block_on(store.check(Duration::from_secs(60))).unwrap();
     assert!(check.findings[0].contains("table `job_specs` is damaged"), "{check:?}");
-    assert_eq!(store.condition().troubles, [check.findings[0].clone()]);
+    assert_eq!(condition(&store).troubles, [check.findings[0].clone()]);
     assert_eq!(block_on(entries::len(&store, 1)), 1, "other tables are read as before");
     let hurried = block_on(store.check(Duration::ZERO)).unwrap();
     assert!(!hurried.is_whole, "{hurried:?}");
@@ -146,16 +152,16 @@ fn a_full_disk_is_a_trouble_until_a_write_succeeds() {
     let store = store_after(&place.join("store.db"), "");
     block_on(store.limit_pages(1)).unwrap();
     block_on(entries::commit(&store, entries::entry(0, 1, 1, 1 << 20))).unwrap_err();
-    let condition = store.condition();
-    assert!(condition.troubles[0].contains("the disk is full"), "{condition:?}");
-    assert_eq!(condition.n_faults[&StoreFault::Full], 1);
+    let found = condition(&store);
+    assert!(found.troubles[0].contains("the disk is full"), "{found:?}");
+    assert_eq!(found.n_faults[&StoreFault::Full], 1);
     block_on(store.limit_pages(1_000_000)).unwrap();
     let begun = std::time::Instant::now();
     let mut len = 1;
-    while !store.condition().troubles.is_empty() {
+    while !condition(&store).troubles.is_empty() {
         block_on(entries::commit(&store, entries::entry(0, 1, len, 10))).unwrap();
         len += 1;
-        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", store.condition());
+        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", condition(&store));
         std::thread::sleep(Duration::from_millis(20));
     }
 }

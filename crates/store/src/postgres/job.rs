@@ -129,7 +129,7 @@ pub(super) async fn list_plan(db: &Link, query: &JobQuery) -> String {
 }
 
 pub(super) async fn due(db: &Link, now: Timestamp, limit: usize) -> Result<Vec<Wake<JobId>>, StoreError> {
-    super::wakes(db, &table::JOBS, DUE, now, limit).await
+    list::wakes(db, &table::JOBS, DUE, now, limit).await
 }
 
 #[cfg(test)]

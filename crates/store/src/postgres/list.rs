@@ -9,11 +9,12 @@ use uuid::Uuid;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use super::column::{Cell, PostgresColumns, PostgresId, text};
+use super::column::{Cell, PostgresColumns, PostgresId, cells, text};
 use super::link::Link;
-use crate::column::{Columns, bound};
+use crate::column::{Columns, RowId, bound};
 use crate::error::StoreError;
 use crate::page::{Cursor, EXAMINED_MAX, Order, Page, Part};
+use crate::run::Wake;
 use crate::table::KeyedTable;
 
 /// Rows that are read at once where each has to tell whether it is asked for.
@@ -295,4 +296,19 @@ async fn count_each<T, I: PostgresId>(
             return Ok(n);
         }
     }
+}
+
+/// Due runs, jobs and schedules, oldest first.
+pub(super) async fn wakes<I: RowId>(
+    db: &Link,
+    table: &KeyedTable,
+    sql: &'static str,
+    now: Timestamp,
+    limit: usize,
+) -> Result<Vec<Wake<I>>, StoreError> {
+    let wake = |row: &Row| {
+        let mut columns = PostgresColumns::of(row);
+        Ok(Wake { at: columns.time()?, id: columns.id()?, project: columns.project()? })
+    };
+    db.first_rows(table, sql, limit, |limit| cells![now.0, limit], wake).await
 }

@@ -133,7 +133,7 @@ pub(super) async fn list_plan(db: &Link, query: &RunQuery) -> String {
 }
 
 pub(super) async fn due(db: &Link, now: Timestamp, limit: usize) -> Result<Vec<Wake<RunId>>, StoreError> {
-    super::wakes(db, &table::RUNS, DUE, now, limit).await
+    list::wakes(db, &table::RUNS, DUE, now, limit).await
 }
 
 /// Asks about every owner, of which there are few, and reads only the runs of the dead.

@@ -119,7 +119,7 @@ pub(super) fn list_sql(query: &JobQuery) -> String {
 }
 
 pub(super) fn due(db: &ReadConnection, now: Timestamp, limit: usize) -> Result<Vec<Wake<JobId>>, StoreError> {
-    super::wakes(db, &table::JOBS, DUE, now, limit)
+    list::wakes(db, &table::JOBS, DUE, now, limit)
 }
 
 #[cfg(test)]

@@ -8,11 +8,12 @@ use rusqlite::{Row, params_from_iter};
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use super::column::SqliteId;
+use super::column::{SqliteColumns, SqliteId};
 use super::readers::ReadConnection;
-use crate::column::bound;
+use crate::column::{Columns, RowId, bound};
 use crate::error::StoreError;
 use crate::page::{Cursor, EXAMINED_MAX, Order, Page, Part};
+use crate::run::Wake;
 use crate::table::KeyedTable;
 
 /// The SELECT of a list and the columns of its order.
@@ -179,4 +180,19 @@ fn count<T>(
         };
     }
     Ok(n)
+}
+
+/// Due rows, oldest first.
+pub(super) fn wakes<I: RowId>(
+    db: &ReadConnection,
+    table: &KeyedTable,
+    sql: &str,
+    now: Timestamp,
+    limit: usize,
+) -> Result<Vec<Wake<I>>, StoreError> {
+    let given = |limit: i64| vec![now.0.into(), limit.into()];
+    db.first_rows(table, sql, limit, given, |row| {
+        let mut columns = SqliteColumns::of(row);
+        Ok(Wake { at: columns.time()?, id: columns.id()?, project: columns.project()? })
+    })
 }

@@ -121,7 +121,7 @@ pub(super) fn list_sql(query: &RunQuery) -> String {
 }
 
 pub(super) fn due(db: &ReadConnection, now: Timestamp, limit: usize) -> Result<Vec<Wake<RunId>>, StoreError> {
-    super::wakes(db, &table::RUNS, DUE, now, limit)
+    list::wakes(db, &table::RUNS, DUE, now, limit)
 }
 
 /// Steps through the owners, which are few, and reads only the runs of dead servers.
