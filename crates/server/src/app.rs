@@ -7,11 +7,11 @@ use tokio_util::sync::CancellationToken;
 use windlass_engine::id::{FlowId, RunId, VersionId};
 use windlass_engine::journal::Entry;
 use windlass_engine::project::Project;
+use windlass_runtime::Runtime;
 use windlass_runtime::runs::RunView;
-use windlass_runtime::{Runtime, RuntimeError};
+use windlass_store::Store;
 use windlass_store::flow::{FlowRef, FlowRow, VersionRef};
 use windlass_store::run::{RunRef, RunRow, Since};
-use windlass_store::{Store, StoreError};
 
 use crate::problem::{ApiError, ApiResult, Code};
 

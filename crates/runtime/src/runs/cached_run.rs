@@ -16,6 +16,8 @@ use crate::runs::Runs;
 
 /// Entries read at once.
 const ENTRIES: usize = 1_000;
+/// How often a journal may be shorter than its run says, before it counts as damaged.
+const SHORT_MAX: u32 = 3;
 /// A snapshot is made no more often than every so many events.
 const SNAPSHOT_EVENTS: u64 = 2_000;
 
@@ -87,6 +89,7 @@ impl Runs {
         id: RunId,
         at: Option<u64>,
     ) -> Result<Option<(RunRow, Arc<Plan>, Folded)>, RuntimeError> {
+        let mut n_short = 0;
         loop {
             let Some(row) = self.store().run(self.project(), RunRef::Id(id)).await? else { return Ok(None) };
             let plan = self.plan(row.origin.version).await?;
@@ -95,6 +98,12 @@ impl Runs {
             let folded = self.replay(id, &plan, at.unwrap_or(row.len), at.is_none()).await?;
             if at.is_some() || folded.len == row.len {
                 return Ok(Some((row, plan, folded)));
+            }
+            // The journal was read after the row, so it is at least as long, unless the run was deleted meanwhile.
+            n_short += u32::from(folded.len < row.len);
+            if n_short > SHORT_MAX {
+                let reason = format!("it ends with entry {}, and there were {}", folded.len, row.len);
+                return Err(RuntimeError::Journal { run: id, reason });
             }
         }
     }
@@ -126,6 +135,9 @@ impl Runs {
             for (seq, Entry { at, events, .. }) in
                 part.entries.into_iter().take_while(|(seq, _)| *seq <= upto)
             {
+                if seq != folded.len + 1 {
+                    return Err(unreadable(format!("entry {} is missing", folded.len + 1)));
+                }
                 events.iter().for_each(|event| folded.run.apply(plan, event, at));
                 folded.len = seq;
             }
