@@ -21,6 +21,17 @@ use crate::{audit, guard, scheduler};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// Properties of bodies, by schema, of which a request has at least one.
+const CHOICES: &[(&str, &[&str])] = &[
+    ("Definition", &["definition", "yaml"]),
+    ("FlowRequest", &["definition", "yaml"]),
+    ("VersionRequest", &["definition", "yaml"]),
+    ("ClaimRequest", &["queues", "services"]),
+    ("QueueChange", &["paused", "limits"]),
+    ("DiscardDeadLetters", &["ids", "fingerprint", "count"]),
+    ("NewSchedule", &["task", "task_template_id", "flow"]),
+];
+
 /// The document and the pages made from it.
 pub(crate) fn routes(document: Value) -> Router {
     let docs = page::document(&document);
@@ -80,6 +91,21 @@ pub(crate) fn document(native: OpenApi) -> Value {
     schemas.insert("PlatformProblem".to_owned(), platform);
     schemas.insert("FieldError".to_owned(), field);
     schemas.extend(scheduler::openapi::schemas());
+    // The task of a schedule has no type: the schedule says when it runs.
+    let mut task = schemas.get("NewTask").cloned().unwrap_or_default();
+    if let Some(required) = task["required"].as_array_mut() {
+        required.retain(|name| name != "type");
+    }
+    schemas.insert("ScheduledTask".to_owned(), task);
+    for name in ["NewSchedule", "SchedulePatch"] {
+        let schedule = schemas.entry(name).or_insert_with(|| json!({}));
+        schedule["properties"]["task"] =
+            json!({ "oneOf": [{ "type": "null" }, { "$ref": "#/components/schemas/ScheduledTask" }] });
+    }
+    for (name, properties) in CHOICES {
+        let choices: Vec<Value> = properties.iter().map(|one| json!({ "required": [one] })).collect();
+        object(schemas.entry(*name).or_insert(Value::Null)).insert("anyOf".to_owned(), choices.into());
+    }
     let paths = object(&mut document["paths"]);
     for (path, item) in paths.iter_mut() {
         let (kind, problem) = if guard::is_platform(path) {

@@ -126,7 +126,7 @@ pub struct JobResult {
     /// The same line by line, [`WorkerLogLine`]s or plain texts: the first 1,000, each with 4,096 bytes of text, and 256 KiB
     /// together. Unreadable lines are replaced by a line that says so.
     #[serde(default, skip_serializing_if = "Value::is_null")]
-    #[schema(value_type = Vec<WorkerLogLine>)]
+    #[schema(value_type = Value)]
     pub logs: Value,
 }
 
@@ -210,7 +210,7 @@ pub struct CallReport {
     pub worker_id: Option<String>,
     /// Lines for people, as in the end of a job.
     #[serde(default, skip_serializing_if = "Value::is_null")]
-    #[schema(value_type = Vec<WorkerLogLine>)]
+    #[schema(value_type = Value)]
     pub logs: Value,
 }
 

@@ -78,8 +78,9 @@ fn render(claimed: &LeasedJob, worker: &str) -> Value {
 
 pub(super) async fn complete(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
     let text = ask.required("queue_id")?;
-    let unknown = || Failure::unknown("queue task", text);
-    let (job, fence) = id::read_claim(text).ok_or_else(unknown)?;
+    // The claim tells the attempt.
+    ask.text("run_id")?;
+    let worker = ask.text("worker_id")?.map(str::to_owned);
     let outcome = match ask.text("error")? {
         Some(message) => CallOutcome::Failed(Fault::new(FaultKind::Error, message)),
         None => CallOutcome::Done(ask.value("result").into()),
@@ -90,17 +91,12 @@ pub(super) async fn complete(State(surface): State<Surface>, ask: RequestFields)
         (None, Some(path)) => Log::of_text(format!("the worker keeps its log at {path}")),
         (None, None) => Log::default(),
     };
+    let unknown = || Failure::unknown("queue task", text);
+    let (job, fence) = id::read_claim(text).ok_or_else(unknown)?;
     if surface.runtime.store().job(surface.runtime.project(), job).await?.is_none() {
         return Err(unknown());
     }
-    let finish = JobEnd {
-        job,
-        fence,
-        outcome,
-        worker: ask.text("worker_id")?.map(str::to_owned),
-        log,
-        retry_after_ms: None,
-    };
+    let finish = JobEnd { job, fence, outcome, worker, log, retry_after_ms: None };
     let verdict = surface.runtime.jobs().finish(vec![finish]).await.into_iter().next();
     match verdict.ok_or_else(unknown)?? {
         ClaimVerdict::Ok => ok(),

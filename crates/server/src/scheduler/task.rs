@@ -94,14 +94,16 @@ fn query_of(word: &str) -> Option<RunQuery> {
 }
 
 pub(super) async fn create(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
-    let flow = flow::find(&surface, ask.required("FlowID")?).await?;
+    let flow = ask.required("FlowID")?;
     let number = ask.whole("Version")?.unwrap_or(0);
     let Ok(version) = u32::try_from(number) else {
         return Err(Failure::bad(format!("`Version` is a number from 0 up, not {number}")));
     };
     let params = ask.object("ParamsJSON")?;
     let manual = ask.flag("Manual")?;
-    let request = match ask.text("RequestID")? {
+    let request = ask.text("RequestID")?;
+    let flow = flow::find(&surface, flow).await?;
+    let request = match request {
         Some(_) => {
             // The digest covers the request, not its result: a version published meanwhile does not change it.
             let body = json!({"flow": flow.id, "version": number, "params": params, "manual": manual});

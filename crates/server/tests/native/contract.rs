@@ -13,6 +13,9 @@ const DEPTH_MAX: usize = 4;
 /// Optional properties without which a request would wait.
 const ALWAYS: [&str; 1] = ["wait_ms"];
 
+/// Properties with a checker of their own, which names places inside their values.
+const CHECKED_APART: [&str; 1] = ["definition"];
+
 /// The problems of a body's shape, by code.
 const SHAPE_CODES: [&str; 4] = ["invalid_body", "unknown_field", "invalid_fields", "malformed_json"];
 
@@ -44,19 +47,22 @@ impl<'d> Contract<'d> {
         }
     }
 
-    /// The alternatives of a schema, without null.
+    /// The alternatives of a schema, without null. Alternatives beside properties only say which of them are required.
     fn alternatives(&self, schema: &'d Value) -> Vec<&'d Value> {
         let schema = self.resolve(schema);
         for key in ["oneOf", "anyOf"] {
-            if let Some(all) = schema[key].as_array() {
-                return all
-                    .iter()
-                    .flat_map(|one| self.alternatives(one))
-                    .filter(|one| one["type"] != "null")
-                    .collect();
+            if let Some(all) = schema[key].as_array().filter(|_| schema["properties"].is_null()) {
+                let all = all.iter().flat_map(|one| self.alternatives(one));
+                return all.filter(|one| one["type"] != "null").collect();
             }
         }
         vec![schema]
+    }
+
+    /// The properties of which a body needs at least one.
+    fn choice(&self, schema: &'d Value) -> Vec<&'d str> {
+        let choices = schema["anyOf"].as_array().filter(|_| schema["properties"].is_object());
+        choices.into_iter().flatten().filter_map(|one| one["required"][0].as_str()).collect()
     }
 
     /// The properties of a body and whether each is required.
@@ -110,21 +116,39 @@ impl<'d> Contract<'d> {
             Some("boolean") => json!(false),
             Some("array") if depth < DEPTH_MAX => json!([self.value("", &schema["items"], depth + 1)]),
             Some("array") => json!([]),
-            Some("object") => Value::Object(self.object(schema, depth, |_, _| true)),
+            Some("object") => Value::Object(self.object(schema, depth)),
             _ => json!({}),
         }
     }
 
-    /// An object with the properties that are wanted.
-    fn object(
-        &self,
-        schema: &'d Value,
-        depth: usize,
-        wants: impl Fn(&str, bool) -> bool,
-    ) -> Map<String, Value> {
+    /// An object with the properties that it needs.
+    fn object(&self, schema: &'d Value, depth: usize) -> Map<String, Value> {
+        let first = self.choice(schema).first().copied();
         let properties = self.properties(schema).into_iter();
-        let wanted = properties.filter(|(name, _, must)| wants(name, *must) && (*must || depth < DEPTH_MAX));
-        wanted.map(|(name, of, _)| (name.to_owned(), self.value(name, of, depth + 1))).collect()
+        let needed =
+            properties.filter(|(name, _, must)| *must || ALWAYS.contains(name) || first == Some(*name));
+        needed.map(|(name, of, _)| (name.to_owned(), self.value(name, of, depth + 1))).collect()
+    }
+
+    /// The objects in a body, each with its place and its schema.
+    fn objects(&self, place: &str, value: &Value, schema: &'d Value) -> Vec<(String, &'d Value)> {
+        let Some(schema) = self.alternatives(schema).first().copied() else { return Vec::new() };
+        match value {
+            Value::Array(items) => items
+                .first()
+                .map_or_else(Vec::new, |item| self.objects(&format!("{place}/0"), item, &schema["items"])),
+            Value::Object(fields) if schema["properties"].is_object() => {
+                let inside =
+                    self.properties(schema).into_iter().filter(|(name, ..)| !self.values.contains_key(name));
+                let inside = inside.flat_map(|(name, of, _)| {
+                    fields
+                        .get(name)
+                        .map_or_else(Vec::new, |field| self.objects(&format!("{place}/{name}"), field, of))
+                });
+                [(place.to_owned(), schema)].into_iter().chain(inside).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// A value of a type that the property does not have; `None` if it takes any.
@@ -205,53 +229,54 @@ fn names(text: &str, property: &str) -> bool {
     plain(text).contains(&plain(property))
 }
 
+/// The body after a change of the object at this place.
+fn changed(whole: &Value, place: &str, change: impl FnOnce(&mut Map<String, Value>)) -> Value {
+    let mut body = whole.clone();
+    change(body.pointer_mut(place).and_then(Value::as_object_mut).expect("the body has an object there"));
+    body
+}
+
 /// Everything in which the document and the server disagree about one route.
 async fn disagreements(host: &TestServer, contract: &Contract<'_>, route: &BodyRoute<'_>) -> Vec<String> {
-    let schema = contract.alternatives(route.schema)[0];
-    let place = format!("{} {}", route.method, route.path);
-    let mut found = Vec::new();
-    let is_list = contract.types(schema) == ["array"];
-    let item = if is_list { contract.alternatives(&schema["items"])[0] } else { schema };
-    let wrap = |object: Map<String, Value>| if is_list { json!([object]) } else { Value::Object(object) };
-    let whole = contract.object(item, 0, |name, must| must || ALWAYS.contains(&name));
-    let answer = send(host, route, &wrap(whole.clone())).await;
+    let at = format!("{} {}", route.method, route.path);
+    let whole = contract.value("", route.schema, 0);
+    let answer = send(host, route, &whole).await;
     if answer.status >= 500 || answer.is_of_shape {
-        found.push(format!("{place}: all required properties {whole:?} are refused: {}", answer.text));
-        return found;
+        return vec![format!("{at}: all required properties {whole} are refused: {}", answer.text)];
     }
-    for (name, of, must) in contract.properties(item) {
-        if must {
-            let mut without = whole.clone();
-            without.remove(name);
-            let answer = send(host, route, &wrap(without)).await;
+    let mut found = Vec::new();
+    for (place, schema) in contract.objects("", &whole, route.schema) {
+        let choice = contract.choice(schema);
+        for (name, of, must) in contract.properties(schema) {
+            let without = changed(&whole, &place, |fields| drop(fields.remove(name)));
+            let answer = send(host, route, &without).await;
+            let is_missed = answer.is_of_shape && names(&answer.text, name);
+            let is_needed = must || choice.first() == Some(&name);
+            if is_needed != is_missed && !ALWAYS.contains(&name) {
+                let word = if is_needed { "required" } else { "optional" };
+                found.push(format!("{at}: {place}/{name} is {word}: {} {}", answer.status, answer.text));
+            }
+            let with = changed(&whole, &place, |fields| {
+                drop(fields.insert(name.to_owned(), contract.value(name, of, 1)))
+            });
+            let answer = send(host, route, &with).await;
+            if answer.status >= 500 || answer.text.contains("unknown field") {
+                found.push(format!("{at}: {place}/{name} is refused: {} {}", answer.status, answer.text));
+            }
+            let wrong = contract.mistyped(of).filter(|_| !CHECKED_APART.contains(&name));
+            let Some(wrong) = wrong else { continue };
+            let with = changed(&whole, &place, |fields| drop(fields.insert(name.to_owned(), wrong.clone())));
+            let answer = send(host, route, &with).await;
             if !answer.is_of_shape || !names(&answer.text, name) {
-                found.push(format!(
-                    "{place}: `{name}` is required, and not missed: {} {}",
-                    answer.status, answer.text
-                ));
-            }
-        } else {
-            let mut with = whole.clone();
-            with.insert(name.to_owned(), contract.value(name, of, 1));
-            let answer = send(host, route, &wrap(with.clone())).await;
-            let is_unknown = answer.text.contains("unknown field");
-            if answer.status >= 500 || is_unknown {
-                found.push(format!("{place}: `{name}` is refused: {} {}", answer.status, answer.text));
+                found.push(format!("{at}: {place}/{name} takes {wrong}: {} {}", answer.status, answer.text));
             }
         }
-        let Some(wrong) = contract.mistyped(of) else { continue };
-        let mut with = whole.clone();
-        with.insert(name.to_owned(), wrong.clone());
-        let answer = send(host, route, &wrap(with)).await;
-        if !answer.is_of_shape || !names(&answer.text, name) {
-            found.push(format!("{place}: `{name}` takes {wrong}: {} {}", answer.status, answer.text));
+        let strange =
+            changed(&whole, &place, |fields| drop(fields.insert("no_such_property".to_owned(), json!(1))));
+        let answer = send(host, route, &strange).await;
+        if !route.is_scheduler && (!answer.is_of_shape || !names(&answer.text, "no_such_property")) {
+            found.push(format!("{at}: {place} takes an unknown property: {} {}", answer.status, answer.text));
         }
-    }
-    let mut strange = whole.clone();
-    strange.insert("no_such_property".to_owned(), json!(1));
-    let answer = send(host, route, &wrap(strange)).await;
-    if !route.is_scheduler && (!answer.is_of_shape || !names(&answer.text, "no_such_property")) {
-        found.push(format!("{place}: an unknown property is taken: {} {}", answer.status, answer.text));
     }
     found
 }
@@ -264,9 +289,9 @@ async fn the_document_requires_what_the_server_requires() {
     host.publish("waits", waiting()).await;
     let run = host.start("waits", json!({})).await;
     host.post("/api/v1/accounts", json!({ "id": "acc" })).await.ok();
-    let job = host.post("/api/v1/jobs", json!({ "jobs": [{ "name": "a" }] })).await.ok();
-    let job = job["jobs"][0]["id"].as_str().unwrap_or_else(|| panic!("{job}")).to_owned();
-    let task = json!({ "name": "t", "queue_name": "default" });
+    let job = host.post("/api/v1/jobs", json!({ "name": "a", "queue": "default" })).await.ok();
+    let job = job["id"].as_str().unwrap_or_else(|| panic!("{job}")).to_owned();
+    let task = json!({ "name": "t", "type": "immediate", "queue_name": "default" });
     let schedule = json!({ "name": "s", "cron_expr": "0 9 * * *", "task": task });
     let schedule = host.post("/api/v1/schedules", schedule).await.ok();
     let schedule = schedule["id"].as_str().unwrap_or_else(|| panic!("{schedule}")).to_owned();
@@ -285,6 +310,8 @@ async fn the_document_requires_what_the_server_requires() {
     ];
     let values = BTreeMap::from([
         ("definition", upper()),
+        ("ids", json!([UNKNOWN])),
+        ("DefinitionJSON", json!(upper().to_string())),
         ("cron_expr", json!("0 9 * * *")),
         ("timezone", json!("UTC")),
         ("run_at", json!("2099-01-01T00:00:00Z")),
