@@ -139,7 +139,7 @@ impl<'d> Contract<'d> {
                 .map_or_else(Vec::new, |item| self.objects(&format!("{place}/0"), item, &schema["items"])),
             Value::Object(fields) if schema["properties"].is_object() => {
                 let inside =
-                    self.properties(schema).into_iter().filter(|(name, ..)| !self.values.contains_key(name));
+                    self.properties(schema).into_iter().filter(|(name, ..)| !self.values.contains_key(*name));
                 let inside = inside.flat_map(|(name, of, _)| {
                     fields
                         .get(name)
@@ -159,11 +159,14 @@ impl<'d> Contract<'d> {
         }
         let has = |word: &str| types.contains(&word);
         let is_words = self.alternatives(schema).iter().all(|one| one["enum"].is_array());
-        Some(match () {
-            () if is_words => json!("no such word"),
-            () if !has("array") => json!([[true]]),
-            () if !has("boolean") => json!(true),
-            () => json!(1.5),
+        Some(if is_words {
+            json!("no such word")
+        } else if !has("array") {
+            json!([[true]])
+        } else if !has("boolean") {
+            json!(true)
+        } else {
+            json!(1.5)
         })
     }
 }
