@@ -199,7 +199,7 @@ pub(crate) fn start_with(params: Value) -> Start {
 pub(crate) fn child_of(parent: RunId, node: &str, fence: Fence) -> Start {
     let node = NodePath::from(node);
     Start {
-        parent: Some(windlass_engine::event::Parent { run: parent, node, fence, depth: 1 }),
+        parent: Some(windlass_engine::event::Parent { run: parent, node, fence, depth: 1, root: None }),
         ..start_with(json!({}))
     }
 }

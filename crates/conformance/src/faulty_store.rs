@@ -17,11 +17,11 @@ use windlass_store::flow::{FlowQuery, FlowRow, Publication, Published, VersionRe
 use windlass_store::hint::Hints;
 use windlass_store::job::{JobQuery, JobRow, LetterGroup, ReadyPlace};
 use windlass_store::log::{LogRow, LogsOf};
-use windlass_store::outbox::{Message, Party, Undelivered};
+use windlass_store::outbox::{Message, OutboxPlace, Party, Undelivered, WaitingTree};
 use windlass_store::page::{NameRange, Page, Part};
 use windlass_store::queue::{Held, QueueDepth, QueueSettings, Spent};
 use windlass_store::ready::{KeyQuery, KeyRows, ReadyQuery};
-use windlass_store::run::{Journal, RunQuery, RunRef, RunRow, Since};
+use windlass_store::run::{Journal, RunGroup, RunQuery, RunRef, RunRow, Since};
 use windlass_store::schedule::Scheduled;
 use windlass_store::server::ServerRow;
 use windlass_store::service::{LiveService, ServiceRow};
@@ -113,8 +113,24 @@ macro_rules! forward {
                 }
             }
 
-            async fn outbox(&self, now: Timestamp, limit: usize) -> Result<Vec<Undelivered>, StoreError> {
-                let read = self.memory.outbox(now, limit).await?;
+            async fn outbox(
+                &self,
+                now: Timestamp,
+                after: Option<OutboxPlace>,
+                limit: usize,
+            ) -> Result<Vec<Undelivered>, StoreError> {
+                let read = self.memory.outbox(now, after, limit).await?;
+                self.count(read.len());
+                Ok(read)
+            }
+
+            async fn waiting_children(
+                &self,
+                project: &Project,
+                root: RunId,
+                limit: usize,
+            ) -> Result<Vec<Message>, StoreError> {
+                let read = self.memory.waiting_children(project, root, limit).await?;
                 self.count(read.len());
                 Ok(read)
             }
@@ -167,6 +183,7 @@ forward! {
     whole {
         due(now: Timestamp, limit: usize) -> Due;
         orphans(now: Timestamp, dead_after_ms: u64, after: Option<RunId>, limit: usize) -> Vec<RunRow>;
+        waiting_trees(after: Option<WaitingTree>, limit: usize) -> Vec<WaitingTree>;
         retain(before: Timestamp, limit: usize) -> Retained;
         servers() -> Vec<ServerRow>;
         delete_servers(before: Timestamp) -> ();
@@ -182,6 +199,7 @@ forward! {
         journal(run: RunId, since: Since, limit: usize) -> Journal;
         run(run: RunRef) -> Option<RunRow>;
         runs(query: RunQuery) -> Page<RunRow>;
+        count_runs(of: RunGroup, limit: usize) -> usize;
         job(job: JobId) -> Option<JobRow>;
         jobs(query: JobQuery) -> Page<JobRow>;
         attempts(job: JobId, after: u32, limit: usize) -> Vec<Attempt>;

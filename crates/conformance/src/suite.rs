@@ -22,6 +22,7 @@ pub mod retention;
 pub mod rounds;
 pub mod runs;
 pub mod schedules;
+pub mod trees;
 
 /// Makes a test of every function of the suite. The second argument runs a future to its end; the default
 /// blocks the thread.
@@ -177,6 +178,13 @@ macro_rules! conformance {
                 a_child_run_tells_its_parent_once
                 a_call_of_a_flow_waits_in_the_outbox_until_its_child_is_created
                 cancelling_a_run_leaves_a_message_for_each_of_its_children
+            ]
+            trees: [
+                a_run_remembers_the_tree_it_belongs_to
+                runs_are_counted_by_tree_by_flow_and_together
+                waiting_child_runs_are_read_by_tree_the_deepest_first
+                trees_with_waiting_child_runs_are_read_in_pages
+                undelivered_messages_are_read_in_pages
             ]
             schedules: [
                 a_slot_fires_once

@@ -267,6 +267,16 @@ pub struct Parent {
     pub fence: Fence,
     /// How many flows deep this run is; a flow that calls itself without end is stopped by it.
     pub depth: u32,
+    /// The outermost run of the tree; absent: `run` is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<RunId>,
+}
+
+impl Parent {
+    /// The outermost run of the tree that the child run belongs to.
+    pub fn root(&self) -> RunId {
+        self.root.unwrap_or(self.run)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

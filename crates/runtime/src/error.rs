@@ -28,6 +28,11 @@ pub enum RuntimeError {
     /// Too much waits already: come back after this time.
     #[error("too much work waits: try again in {} ms", .retry_after.as_millis())]
     Busy { retry_after: Duration },
+    /// As many runs are open as may be: come back when some have ended.
+    #[error(
+        "{of} has {max} open runs, as many as may be: wait until some end, cancel some, or raise {setting}"
+    )]
+    OpenRunsFull { of: String, max: usize, setting: &'static str, retry_after: Duration },
     /// The server is shutting down; another one, or this one after its restart, takes it.
     #[error("the server is shutting down: try again in a moment")]
     Draining,

@@ -5,10 +5,13 @@ pub mod flow;
 pub(crate) mod cached_run;
 mod effect;
 pub(crate) mod mailbox;
+mod open_runs;
 pub(crate) mod outbox;
+mod own_inputs;
 mod round;
 pub(crate) mod submit;
 mod timer;
+mod tree;
 
 mod report;
 mod start;
@@ -33,9 +36,11 @@ use crate::calls::log::AttemptLog;
 use crate::feed::RunUpdates;
 use crate::part::{RuntimePart, part};
 use crate::runs::flow::Plans;
-use crate::runs::mailbox::{Envelope, Mailboxes, SubmitReply};
+use crate::runs::mailbox::{Envelope, InputPermit, Mailboxes, SubmitReply};
+use crate::runs::open_runs::{OpenRuns, RunLimits};
 use crate::runs::outbox::{Outbox, OutboxDelivery};
 use crate::runs::timer::RunTimers;
+use crate::runs::tree::Trees;
 
 pub use submit::SubmitOptions;
 
@@ -137,6 +142,8 @@ pub(crate) struct RunsState {
     mailboxes: Mailboxes,
     timers: RunTimers,
     outbox: Outbox,
+    trees: Trees,
+    open_runs: OpenRuns,
 }
 
 part! {
@@ -145,15 +152,21 @@ part! {
 }
 
 impl Runs {
-    /// Refuses work from outside while the server drains or too many inputs wait.
+    /// Refuses work from outside while the server drains or too many inputs from outside wait.
     pub(crate) fn admit(&self) -> Result<(), RuntimeError> {
-        if self.is_draining() {
-            return Err(RuntimeError::Draining);
-        }
-        if self.n_waiting() >= self.settings().inputs_max {
-            return Err(RuntimeError::Busy { retry_after: Duration::from_secs(1) });
-        }
-        Ok(())
+        self.admit_input().map(drop)
+    }
+
+    /// Refuses work from outside while the server drains: for requests that stop work, which no load keeps out.
+    pub(crate) fn admit_control(&self) -> Result<(), RuntimeError> {
+        if self.is_draining() { Err(RuntimeError::Draining) } else { Ok(()) }
+    }
+
+    /// The right to send an input from outside, until the permit is dropped.
+    fn admit_input(&self) -> Result<InputPermit, RuntimeError> {
+        self.admit_control()?;
+        let permit = self.state().mailboxes.admit(self.settings().inputs_max);
+        permit.ok_or(RuntimeError::Busy { retry_after: Duration::from_secs(1) })
     }
 
     /// The number of runs in memory.
@@ -226,10 +239,11 @@ impl Runs {
     }
 
     async fn start_as(&self, run: RunId, new: RunSpec) -> Result<StartedRun, StartError> {
-        self.admit()?;
+        let permit = self.admit_input()?;
         if let Some(account) = &new.start.account {
             self.money().check_account(account).await?;
         }
+        let flow = new.flow;
         let request = new.request.as_ref().map(|request| request.id.clone());
         let origin = Origin {
             flow: new.flow,
@@ -243,7 +257,12 @@ impl Runs {
         };
         let start = self.complete(new.start, new.version).await?;
         let extra = ExtraWrites { create: Some(origin), ..ExtraWrites::default() };
-        match self.submit_for_reply(run, Input::Start(Box::new(start)), extra).await {
+        RunLimits::of(&self.inner).admit_open(flow, 0).await.map_err(RuntimeError::from)?;
+        let reply = self.submit_admitted(run, Input::Start(Box::new(start)), extra, Some(permit)).await;
+        if !matches!(reply, SubmitReply::Taken(_)) {
+            OutboxDelivery::of(&self.inner).on_closed(flow);
+        }
+        match reply {
             SubmitReply::Taken(seen) => Ok(StartedRun { run, status: seen.status, created: true }),
             SubmitReply::Existing { run: existing, same_request: true } => {
                 self.started_before(existing).await
@@ -255,6 +274,22 @@ impl Runs {
             SubmitReply::Outdated | SubmitReply::UnknownRun => Err(RuntimeError::Broken.into()),
             SubmitReply::Trouble(error) => Err(StartError::Runtime(error)),
         }
+    }
+
+    /// Starts the run of a firing, unless as many runs are open as may be.
+    pub(crate) async fn start_from_schedule(
+        &self,
+        run: RunId,
+        flow: FlowId,
+        start: Start,
+        extra: ExtraWrites,
+    ) -> Result<SubmitReply, RuntimeError> {
+        RunLimits::of(&self.inner).admit_open(flow, 0).await?;
+        let reply = self.submit_for_reply(run, Input::Start(Box::new(start)), extra).await;
+        if !matches!(reply, SubmitReply::Taken(_)) {
+            OutboxDelivery::of(&self.inner).on_closed(flow);
+        }
+        Ok(reply)
     }
 
     async fn started_before(&self, run: RunId) -> Result<StartedRun, StartError> {

@@ -55,8 +55,17 @@ pub struct Settings {
     pub hot_runs_max: usize,
     /// How long a run that nothing happens to is kept in memory.
     pub hot_run_idle: Duration,
-    /// Inputs that wait at once, over all runs; more are turned away until there is room.
+    /// Inputs from outside that wait at once, over all runs; more are turned away until there is room.
     pub inputs_max: usize,
+    /// Runs below one root that are open at once, at any depth, at least 64; others wait in the store. Each level of the
+    /// tree leaves a part of it to the levels below, here and in the bounds of flows and of the project.
+    pub tree_open_runs_max: usize,
+    /// Runs that exist below one root; the calls of others fail.
+    pub tree_runs_max: usize,
+    /// Open runs of one flow, at least 64; starts beyond are turned away, child runs wait in the store.
+    pub flow_open_runs_max: usize,
+    /// The same for all runs of the project.
+    pub open_runs_max: usize,
     /// How long runs and jobs are kept after their end, at least an hour; `None` = for ever.
     pub retain_for: Option<Duration>,
     /// How long a worker without heartbeats is remembered; `None` = for ever.
@@ -87,6 +96,10 @@ impl Default for Settings {
             hot_runs_max: 5_000,
             hot_run_idle: Duration::from_secs(5),
             inputs_max: 20_000,
+            tree_open_runs_max: 10_000,
+            tree_runs_max: 100_000,
+            flow_open_runs_max: 1_000_000,
+            open_runs_max: 2_000_000,
             retain_for: Some(Duration::from_secs(30 * 24 * 3_600)),
             worker_retain_for: Some(Duration::from_secs(24 * 3_600)),
             empty_queue_retain_for: Some(Duration::from_secs(7 * 24 * 3_600)),

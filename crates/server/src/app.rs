@@ -117,6 +117,7 @@ pub(crate) fn is_of_one_run(error: &RuntimeError) -> bool {
         | RuntimeError::Journal { .. }
         | RuntimeError::Store(StoreError::Corrupt(_)) => true,
         RuntimeError::Busy { .. }
+        | RuntimeError::OpenRunsFull { .. }
         | RuntimeError::Draining
         | RuntimeError::Store(
             StoreError::Refused(_) | StoreError::Conflict { .. } | StoreError::Unavailable(_),

@@ -113,6 +113,7 @@ codes! {
     ReservedKey, "reserved_key", 422, "the key cannot be written from outside";
     UnknownAccount, "unknown_account", 422, "there is no such account";
     Busy, "busy", 429, "too much work waits";
+    OpenRunsFull, "open_runs_full", 429, "as many runs are open as may be";
     Internal, "internal", 500, "the server has a bug, or the stored data cannot be read";
     Draining, "draining", 503, "the server is shutting down";
     StoreUnavailable, "store_unavailable", 503, "the store cannot be reached";

@@ -104,8 +104,14 @@ impl SimStore {
     }
 
     pub fn outbox(&self, now: Timestamp) -> Vec<Message> {
-        let undelivered = self.memory.outbox_now(now, ALL).expect(MEMORY_NEVER_FAILS);
-        undelivered.into_iter().map(|row| row.message).collect()
+        let undelivered = self.memory.outbox_now(now, None, ALL).expect(MEMORY_NEVER_FAILS);
+        let mut messages: Vec<Message> = undelivered.into_iter().map(|row| row.message).collect();
+        for tree in self.memory.waiting_trees_now(None, ALL).expect(MEMORY_NEVER_FAILS) {
+            let children = self.memory.waiting_children_now(&tree.project, tree.root, ALL);
+            messages.extend(children.expect(MEMORY_NEVER_FAILS).into_iter().filter(|sent| sent.at <= now));
+        }
+        messages.sort_by(|one, other| (one.at, &one.id).cmp(&(other.at, &other.id)));
+        messages
     }
 
     /// Runs whose owner is dead.

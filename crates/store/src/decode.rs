@@ -73,8 +73,15 @@ fn origin<C: Columns>(columns: &mut C) -> Result<Origin, C::Error> {
     let (labels, account) = (columns.json()?, columns.text_or_none()?);
     let (run, node) = (columns.id_or_none()?, columns.path_or_none()?);
     let (fence, depth) = (columns.number_or_none()?, columns.small_or_none()?);
+    let root = columns.id_or_none()?;
     let parent = run.zip(node).zip(fence.zip(depth));
-    let parent = parent.map(|((run, node), (fence, depth))| Parent { run, node, fence, depth });
+    let parent = parent.map(|((run, node), (fence, depth))| Parent {
+        run,
+        node,
+        fence,
+        depth,
+        root: root.filter(|root| *root != run),
+    });
     let (schedule, created_at) = (columns.id_or_none()?, columns.time()?);
     Ok(Origin { flow, version, request, labels, account, parent, schedule, created_at })
 }

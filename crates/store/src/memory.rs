@@ -31,10 +31,10 @@ use crate::flow::{FlowQuery, FlowRow, Publication, Published, VersionRef, Versio
 use crate::hint::{Hint, Hints, Listeners};
 use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, LetterGroup, ReadyPlace, ReadyQuery};
 use crate::log::{LogRow, LogsOf};
-use crate::outbox::{Message, Party, Undelivered};
+use crate::outbox::{Message, OutboxPlace, Party, Undelivered, WaitingTree};
 use crate::page::{NameRange, Page, Part};
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
-use crate::run::{Journal, RunQuery, RunRef, RunRow, Since};
+use crate::run::{Journal, RunGroup, RunQuery, RunRef, RunRow, Since};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
 use crate::service::{LiveService, ServiceRow};
@@ -160,7 +160,8 @@ forward! {
     whole {
         due / due_now(now: Timestamp, limit: usize) -> Due;
         orphans / orphans_now(now: Timestamp, dead_after_ms: u64, after: Option<RunId>, limit: usize) -> Vec<RunRow>;
-        outbox / outbox_now(now: Timestamp, limit: usize) -> Vec<Undelivered>;
+        outbox / outbox_now(now: Timestamp, after: Option<OutboxPlace>, limit: usize) -> Vec<Undelivered>;
+        waiting_trees / waiting_trees_now(after: Option<WaitingTree>, limit: usize) -> Vec<WaitingTree>;
         retain / retain_now(before: Timestamp, limit: usize) -> Retained;
         servers / servers_now() -> Vec<ServerRow>;
         save_server / save_server_now(row: ServerRow) -> ();
@@ -177,6 +178,7 @@ forward! {
         journal / journal_now(run: RunId, since: Since, limit: usize) -> Journal;
         run / run_now(run: RunRef) -> Option<RunRow>;
         runs / runs_now(query: RunQuery) -> Page<RunRow>;
+        count_runs / count_runs_now(of: RunGroup, limit: usize) -> usize;
         job / job_now(job: JobId) -> Option<JobRow>;
         jobs / jobs_now(query: JobQuery) -> Page<JobRow>;
         attempts / attempts_now(job: JobId, after: u32, limit: usize) -> Vec<Attempt>;
@@ -184,6 +186,7 @@ forward! {
         ready_places / ready_places_now(query: ReadyQuery) -> Vec<ReadyPlace>;
         ready_by_key / ready_by_key_now(query: KeyQuery) -> KeyRows;
         outbox_to / outbox_to_now(to: Party) -> Vec<Message>;
+        waiting_children / waiting_children_now(root: RunId, limit: usize) -> Vec<Message>;
         ledger / ledger_now(query: LedgerQuery) -> Vec<LedgerRow>;
         open_account / open_account_now(id: &str, name: &str, now: Timestamp) -> ();
         account / account_now(id: &str) -> Option<AccountRow>;

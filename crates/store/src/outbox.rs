@@ -83,6 +83,30 @@ pub struct Undelivered {
     pub message: Message,
 }
 
+impl Undelivered {
+    /// Its position among undelivered messages.
+    pub fn place(&self) -> OutboxPlace {
+        let Message { id, at, .. } = &self.message;
+        OutboxPlace { at: *at, project: self.project.clone(), id: id.clone() }
+    }
+}
+
+/// A position among undelivered messages.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OutboxPlace {
+    pub at: Timestamp,
+    pub project: Project,
+    pub id: MessageId,
+}
+
+/// A tree of runs with child runs that are to be created.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WaitingTree {
+    pub project: Project,
+    /// Its outermost run.
+    pub root: RunId,
+}
+
 /// The content of a message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "note", rename_all = "snake_case")]
@@ -159,7 +183,7 @@ impl Child {
     /// The message to its parent when it cannot be created: the call has failed for good.
     pub fn refused(&self, reason: impl Into<String>) -> Input {
         let outcome = CallOutcome::Failed(Fault::new(FaultKind::Error, reason).permanent());
-        let Parent { run: _, node, fence, depth: _ } = &self.parent;
+        let Parent { run: _, node, fence, depth: _, root: _ } = &self.parent;
         let (node, outcome) = (node.clone(), Some(outcome));
         Input::ChildEnded { node, fence: *fence, outcome, bill: Bill::default() }
     }
@@ -175,6 +199,18 @@ pub enum Delivery {
 }
 
 impl Note {
+    /// The tree and the depth of the child run that is to be created.
+    pub fn tree(&self) -> Option<(RunId, u32)> {
+        match self {
+            Note::StartChild(child) => Some((child.parent.root(), child.parent.depth)),
+            Note::CallEnded { .. }
+            | Note::Billed { .. }
+            | Note::BalanceChanged
+            | Note::CancelChild
+            | Note::ReserveRaised { .. } => None,
+        }
+    }
+
     /// The action of the delivering server.
     pub fn delivery(&self) -> Delivery {
         Delivery::Submit(match self {

@@ -12,6 +12,7 @@ mod column;
 mod link;
 mod list;
 mod listen;
+mod open;
 mod read_set;
 mod schema;
 mod trouble;
@@ -48,8 +49,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
-use tokio_postgres::{Config, NoTls};
-use uuid::Uuid;
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
 use windlass_engine::money::Amount;
@@ -60,16 +59,15 @@ use crate::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
 use crate::audit::{AuditQuery, AuditRow};
 use crate::column::{Columns, RowId, bound};
 use crate::commit::{Commit, Committed};
-use crate::durability::Durability;
 use crate::error::{StoreError, Subject};
 use crate::flow::{FlowQuery, FlowRow, Publication, Published, Readable, VersionRef, VersionRow};
 use crate::hint::{Hint, Hints};
 use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, LetterGroup, ReadyPlace, ReadyQuery};
 use crate::log::{LogRow, LogsOf};
-use crate::outbox::{Message, Party, Undelivered};
+use crate::outbox::{Message, OutboxPlace, Party, Undelivered, WaitingTree};
 use crate::page::{NameRange, Page, Part};
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
-use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
+use crate::run::{Journal, RunGroup, RunQuery, RunRef, RunRow, Since, Wake};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
 use crate::service::{LiveService, ServiceRow};
@@ -80,7 +78,7 @@ use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 pub(crate) use copy::HeldDatabase;
 
 use column::{PostgresColumns, cells};
-use link::{Link, Purpose};
+use link::Link;
 use listen::Channel;
 use trouble::{ErrorClass, kind};
 use writer::Writer;
@@ -100,14 +98,6 @@ const RACES_MAX: u32 = 8;
 /// An address as it may be shown: without its user and its password. One that cannot be used is refused.
 pub fn shown(address: &str) -> Result<String, StoreError> {
     Ok(format!("postgres://{}", address::shown(&address::read(address)?)))
-}
-
-/// Makes sure that the database exists, for a clear error message.
-async fn reach(address: &str) -> Result<Config, StoreError> {
-    let config = link::configure(address::read(address)?);
-    let first = config.connect(NoTls).await;
-    drop(first.map_err(|error| address::unreachable(&config, error))?);
-    Ok(config)
 }
 
 /// A store in a database.
@@ -134,56 +124,6 @@ macro_rules! unless_raced {
 }
 
 impl Postgres {
-    /// Opens the database at an address such as `postgres://user:password@host:5432/database`, and brings its tables up
-    /// to date. Others may have it open. One that a copy has not come to its end in is refused. Needs a Tokio runtime,
-    /// and lives in it.
-    pub async fn open(address: &str, durability: Durability) -> Result<Postgres, StoreError> {
-        Self::open_checked(address, durability, true).await
-    }
-
-    /// Opens it even if a copy into it has not come to its end.
-    #[cfg(feature = "sqlite")]
-    pub(crate) async fn open_unfinished(
-        address: &str,
-        durability: Durability,
-    ) -> Result<Postgres, StoreError> {
-        Self::open_checked(address, durability, false).await
-    }
-
-    async fn open_checked(
-        address: &str,
-        durability: Durability,
-        has_to_be_whole: bool,
-    ) -> Result<Postgres, StoreError> {
-        let config = reach(address).await?;
-        let readers = link::pool(config.clone(), durability, Purpose::Any, READERS)?;
-        let askers = link::pool(config.clone(), durability, Purpose::ByKey, ASKERS)?;
-        let writers = link::pool(config.clone(), durability, Purpose::ByKey, WRITERS)?;
-        let db = Link::take(&readers).await?;
-        address::check(&db).await?;
-        if has_to_be_whole {
-            // Already before anything is waited for that a copy holds.
-            schema::check_finished(&db).await?;
-        }
-        schema::migrate(&db).await?;
-        if has_to_be_whole {
-            schema::check_finished(&db).await?;
-        }
-        drop(db);
-        let channel = Arc::new(Channel::new(config)?);
-        let chance = i64::from(Uuid::now_v7().as_bytes()[15]);
-        let shards = std::array::from_fn(|n| (chance + bound(n)) % SHARDS);
-        let writer = Writer::start(writers, readers.clone(), channel.clone(), shards);
-        Ok(Postgres { readers, askers, writer, channel, shard: shards[0] })
-    }
-
-    /// Whether there are tables of the program at an address.
-    #[cfg(feature = "sqlite")]
-    pub(crate) async fn is_there(address: &str) -> Result<bool, StoreError> {
-        let pool = link::pool(reach(address).await?, Durability::Strict, Purpose::Any, 1)?;
-        schema::is_there(&Link::take(&pool).await?).await
-    }
-
     /// Writes commits of one project.
     async fn write(&self, commits: Vec<Commit>) -> Vec<Result<Committed, StoreError>> {
         if commits.is_empty() {
@@ -281,6 +221,10 @@ impl Store for Postgres {
         run::runs(&self.link().await?, project, &query).await
     }
 
+    async fn count_runs(&self, project: &Project, of: RunGroup, limit: usize) -> Result<usize, StoreError> {
+        run::count(&self.by_key().await?, project, of, limit).await
+    }
+
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Due, StoreError> {
         let db = self.link().await?;
         let (runs, jobs, schedules) = tokio::try_join!(
@@ -336,8 +280,30 @@ impl Store for Postgres {
         db.at_one_moment(job::ready_by_key(&db, project, &query)).await
     }
 
-    async fn outbox(&self, now: Timestamp, limit: usize) -> Result<Vec<Undelivered>, StoreError> {
-        outbox::undelivered(&self.link().await?, now, limit).await
+    async fn outbox(
+        &self,
+        now: Timestamp,
+        after: Option<OutboxPlace>,
+        limit: usize,
+    ) -> Result<Vec<Undelivered>, StoreError> {
+        outbox::undelivered(&self.link().await?, now, after.as_ref(), limit).await
+    }
+
+    async fn waiting_trees(
+        &self,
+        after: Option<WaitingTree>,
+        limit: usize,
+    ) -> Result<Vec<WaitingTree>, StoreError> {
+        outbox::waiting_trees(&self.link().await?, after.as_ref(), limit).await
+    }
+
+    async fn waiting_children(
+        &self,
+        project: &Project,
+        root: RunId,
+        limit: usize,
+    ) -> Result<Vec<Message>, StoreError> {
+        outbox::waiting_children(&self.by_key().await?, project, root, limit).await
     }
 
     async fn outbox_to(&self, project: &Project, to: Party) -> Result<Vec<Message>, StoreError> {

@@ -192,6 +192,19 @@ pub struct RunQuery {
     pub part: Part,
 }
 
+/// Runs that are counted together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RunGroup {
+    /// All child runs in the tree of this run, at any depth.
+    Below(RunId),
+    /// Those of them that have not ended.
+    OpenBelow(RunId),
+    /// Open runs of a flow.
+    OpenOfFlow(FlowId),
+    /// Open runs of the project.
+    Open,
+}
+
 /// The index that a list of runs is read by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RunIndex {

@@ -14,6 +14,7 @@ mod oneshot;
 mod readers;
 mod schema;
 mod shorthand;
+mod temp_directory;
 mod work_queue;
 mod writer;
 mod writer_cache;
@@ -46,9 +47,8 @@ mod copy;
 mod retain;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
@@ -67,10 +67,10 @@ use crate::error::{StoreError, Subject};
 use crate::flow::{FlowQuery, FlowRow, Publication, Published, Readable, VersionRef, VersionRow};
 use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, LetterGroup, ReadyPlace, ReadyQuery};
 use crate::log::{LogRow, LogsOf};
-use crate::outbox::{Message, Party, Undelivered};
+use crate::outbox::{Message, OutboxPlace, Party, Undelivered, WaitingTree};
 use crate::page::{NameRange, Page, Part};
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
-use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
+use crate::run::{Journal, RunGroup, RunQuery, RunRef, RunRow, Since, Wake};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
 use crate::service::{LiveService, ServiceRow};
@@ -80,6 +80,7 @@ use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 use column::SqliteColumns;
 use lock::FileLock;
 use readers::Readers;
+pub(crate) use temp_directory::TempDirectory;
 use writer::SqliteWriter;
 use writer_cache::WriterCache;
 
@@ -240,6 +241,11 @@ impl Store for Sqlite {
         self.read(move |db| run::runs(db, &project, &query)).await
     }
 
+    async fn count_runs(&self, project: &Project, of: RunGroup, limit: usize) -> Result<usize, StoreError> {
+        let project = project.clone();
+        self.read(move |db| run::count(db, &project, of, limit)).await
+    }
+
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Due, StoreError> {
         let question = move |db: &Connection| {
             let (runs, jobs) = (run::due(db, now, limit)?, job::due(db, now, limit)?);
@@ -298,8 +304,31 @@ impl Store for Sqlite {
         self.read(move |db| job::ready_by_key(db, &project, &query)).await
     }
 
-    async fn outbox(&self, now: Timestamp, limit: usize) -> Result<Vec<Undelivered>, StoreError> {
-        self.read(move |db| outbox::undelivered(db, now, limit)).await
+    async fn outbox(
+        &self,
+        now: Timestamp,
+        after: Option<OutboxPlace>,
+        limit: usize,
+    ) -> Result<Vec<Undelivered>, StoreError> {
+        self.read(move |db| outbox::undelivered(db, now, after.as_ref(), limit)).await
+    }
+
+    async fn waiting_trees(
+        &self,
+        after: Option<WaitingTree>,
+        limit: usize,
+    ) -> Result<Vec<WaitingTree>, StoreError> {
+        self.read(move |db| outbox::waiting_trees(db, after, limit)).await
+    }
+
+    async fn waiting_children(
+        &self,
+        project: &Project,
+        root: RunId,
+        limit: usize,
+    ) -> Result<Vec<Message>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| outbox::waiting_children(db, &project, root, limit)).await
     }
 
     async fn outbox_to(&self, project: &Project, to: Party) -> Result<Vec<Message>, StoreError> {
@@ -540,33 +569,6 @@ fn wakes<I: RowId>(
         Ok(Wake { at: columns.time()?, id: columns.id()?, project: columns.project()? })
     })?;
     Ok(wakes.collect::<rusqlite::Result<_>>()?)
-}
-
-/// A temporary directory, deleted on drop with its contents.
-#[derive(Debug)]
-pub(crate) struct TempDirectory(pub(crate) PathBuf);
-
-impl TempDirectory {
-    pub(crate) fn make() -> std::io::Result<Self> {
-        static MADE: AtomicU64 = AtomicU64::new(0);
-        loop {
-            let name = format!("windlass-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
-            let path = std::env::temp_dir().join(name);
-            match fs::create_dir(&path) {
-                Ok(()) => return Ok(TempDirectory(path)),
-                // A process with the same id left it behind.
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-    }
-}
-
-impl Drop for TempDirectory {
-    fn drop(&mut self) {
-        // The system cleans its temporary directory, so a failure here needs no report.
-        drop(fs::remove_dir_all(&self.0));
-    }
 }
 
 #[cfg(test)]

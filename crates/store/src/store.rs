@@ -15,10 +15,10 @@ use crate::flow::{FlowQuery, FlowRef, FlowRow, Publication, Published, VersionRe
 use crate::hint::Hints;
 use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, LetterGroup, ReadyPlace, ReadyQuery};
 use crate::log::{LogRow, LogsOf};
-use crate::outbox::{Message, Party, Undelivered};
+use crate::outbox::{Message, OutboxPlace, Party, Undelivered, WaitingTree};
 use crate::page::{NameRange, Page, Part};
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
-use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
+use crate::run::{Journal, RunGroup, RunQuery, RunRef, RunRow, Since, Wake};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
 use crate::service::{LiveService, ServiceRow};
@@ -81,6 +81,9 @@ pub trait Store: Send + Sync {
     /// Runs that match.
     async fn runs(&self, project: &Project, query: RunQuery) -> Result<Page<RunRow>, StoreError>;
 
+    /// The number of runs in a group, or `limit` if there are more. Its cost grows with the number.
+    async fn count_runs(&self, project: &Project, of: RunGroup, limit: usize) -> Result<usize, StoreError>;
+
     /// Open runs, open jobs and schedules of all projects whose time has come at `now`, oldest first, at most `limit`
     /// of each. A `now` in the future asks for those that become due until then.
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Due, StoreError>;
@@ -121,8 +124,29 @@ pub trait Store: Send + Sync {
     /// Jobs of one queue that can be claimed, limit key by limit key. A paused queue has none.
     async fn ready_by_key(&self, project: &Project, query: KeyQuery) -> Result<KeyRows, StoreError>;
 
-    /// Messages of all projects that were not delivered and may be by now, oldest first.
-    async fn outbox(&self, now: Timestamp, limit: usize) -> Result<Vec<Undelivered>, StoreError>;
+    /// Messages of all projects that were not delivered and may be by now, oldest first, after this place. Creations of
+    /// child runs are not among them: see [`Store::waiting_children`].
+    async fn outbox(
+        &self,
+        now: Timestamp,
+        after: Option<OutboxPlace>,
+        limit: usize,
+    ) -> Result<Vec<Undelivered>, StoreError>;
+
+    /// Trees of all projects with child runs that are to be created, by project and outermost run, after this one.
+    async fn waiting_trees(
+        &self,
+        after: Option<WaitingTree>,
+        limit: usize,
+    ) -> Result<Vec<WaitingTree>, StoreError>;
+
+    /// Undelivered messages that create child runs in the tree of this run, the deepest first, then the oldest.
+    async fn waiting_children(
+        &self,
+        project: &Project,
+        root: RunId,
+        limit: usize,
+    ) -> Result<Vec<Message>, StoreError>;
 
     /// Messages to one receiver that were not delivered, by sender; also those that may not be yet.
     async fn outbox_to(&self, project: &Project, to: Party) -> Result<Vec<Message>, StoreError>;

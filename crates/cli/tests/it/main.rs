@@ -33,3 +33,4 @@ mod server;
 mod shell;
 mod steps;
 mod store;
+mod tree;

@@ -22,7 +22,7 @@ async fn server() -> Server {
 }
 
 /// A field of `/proc/<pid>/status` in bytes.
-fn read_status(server: &Server, field: &str) -> usize {
+pub(crate) fn read_status(server: &Server, field: &str) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
     line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10

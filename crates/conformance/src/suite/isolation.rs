@@ -21,7 +21,7 @@ use windlass_store::log::{LogRow, LogsOf};
 use windlass_store::outbox::{Message, MessageId, Note, Party};
 use windlass_store::page::{NameRange, Part};
 use windlass_store::queue::{QueueLimits, QueueSettings, Spent};
-use windlass_store::run::{Origin, Request, RunProjection, RunQuery, RunRef, RunStatus, Since};
+use windlass_store::run::{Origin, Request, RunGroup, RunProjection, RunQuery, RunRef, RunStatus, Since};
 use windlass_store::schedule::{FiringRow, Started};
 use windlass_store::service::{ServiceRow, ServiceSettings};
 use windlass_store::worker::{WorkerBeat, WorkerQuery, WorkerRow};
@@ -207,6 +207,8 @@ impl Tenant<'_> {
             run(RunRef::Id(run_id(ids)));
             run(RunRef::Request("request".to_owned()));
             runs(RunQuery::default());
+            count_runs(RunGroup::Open, 9);
+            count_runs(RunGroup::OpenOfFlow(flow_id(ids)), 9);
             job(job_id(ids));
             jobs(JobQuery::default());
             attempts(job_id(ids), 0, 9);
@@ -353,7 +355,7 @@ pub async fn wake_ups_and_messages_name_their_projects(store: &dyn Store) {
     assert!(jobs.contains(&(job_id(11), "default")) && jobs.contains(&(job_id(21), "other")), "{jobs:?}");
     let schedules: Vec<_> = due.schedules.iter().map(|due| (due.row.id(), due.project.as_str())).collect();
     assert!(schedules.contains(&(schedule_id(20), "other")), "{schedules:?}");
-    let mut messages = store.outbox(at(99), 99).await.unwrap();
+    let mut messages = store.outbox(at(99), None, 99).await.unwrap();
     messages.sort_by(|one, other| one.project.cmp(&other.project));
     assert_eq!(messages.iter().map(|sent| sent.project.as_str()).collect::<Vec<_>>(), ["default", "other"]);
 }

@@ -271,6 +271,6 @@ pub async fn two_projects_use_the_same_names(store: &dyn Store) {
     let due = store.due(at(9), 10).await.unwrap();
     let runs: Vec<_> = due.runs.iter().map(|wake| (wake.project.clone(), wake.id)).collect();
     assert_eq!(runs, [(Project::DEFAULT, run_id(1)), (other.clone(), run_id(2))]);
-    let messages = store.outbox(at(9), 10).await.unwrap();
+    let messages = store.outbox(at(9), None, 10).await.unwrap();
     assert_eq!(messages.iter().map(|row| &row.project).collect::<Vec<_>>(), [&Project::DEFAULT, other]);
 }

@@ -68,6 +68,14 @@ impl RunningCalls {
 }
 
 impl Calls {
+    /// Whether the call is answered as soon as it is made.
+    pub(crate) fn is_quick(&self, order: &Order) -> bool {
+        match &order.exec {
+            Exec::Func { name } => !matches!(self.settings().functions.find(name), Some(Function::Slow(_))),
+            Exec::Queue | Exec::Flow { .. } | Exec::Http | Exec::Script(_) => false,
+        }
+    }
+
     /// Makes a call; the answer of a quick function is returned at once.
     pub(crate) fn make(&self, order: Order) -> Option<Envelope> {
         if self.is_draining() {

@@ -42,7 +42,11 @@ impl Jobs {
     }
 
     async fn act(&self, job: JobId, input: JobInput) -> Result<JobRow, JobError> {
-        self.runs().admit()?;
+        if matches!(input, JobInput::Cancel) {
+            self.runs().admit_control()?;
+        } else {
+            self.runs().admit()?;
+        }
         let jobs = self.clone();
         self.ctx().to_the_end(async move { jobs.act_on_stored(job, input).await }).await?
     }

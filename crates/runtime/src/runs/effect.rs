@@ -14,21 +14,24 @@ use crate::jobs::unclaimed;
 use crate::part::RuntimePart;
 use crate::runs::Runs;
 use crate::runs::cached_run::CachedRun;
-use crate::runs::mailbox::Envelope;
+use crate::runs::outbox::OutboxDelivery;
+use crate::runs::own_inputs::OwnInputs;
 use crate::runs::submit::CommitEffects;
 
 impl Runs {
-    /// Carries out the effects of a commit; returns the answers of quick functions.
-    pub(crate) fn carry_out(&self, cached: &CachedRun, after: CommitEffects) -> Vec<Envelope> {
+    /// Carries out the effects of a commit; returns the inputs that follow from them at once.
+    pub(crate) fn carry_out(&self, cached: &CachedRun, after: CommitEffects) -> OwnInputs {
         let CommitEffects { effects, standing, jobs, messages, moments } = after;
         let run = cached.run.id;
-        let mut own = Vec::new();
+        let mut own = OwnInputs::default();
         if let Some(standing) = standing {
             if standing.status == RunStatus::Canceling {
                 own.extend(unclaimed(&jobs));
             }
             self.stats().record_run(cached, &moments, &jobs, standing.updated_at);
             self.state().timers.set(run, standing.wake_at, self.clock().now());
+            let starts_children = messages.iter().any(|message| message.note.tree().is_some());
+            OutboxDelivery::of(&self.inner).follow_tree(cached, standing.status, starts_children);
             self.feed().tell(|| RunUpdate {
                 run,
                 flow: cached.flow,
@@ -64,7 +67,7 @@ impl Runs {
         for effect in effects {
             match effect {
                 Effect::Call(order) if stopped.contains(&order.fence) => {}
-                Effect::Call(order) => own.extend(self.calls().make(*order)),
+                Effect::Call(order) => own.call(&self.calls(), *order),
                 Effect::Cancel { fence, .. } => self.calls().cancel(run, fence),
                 // A row of the commit; other runs may wait for the credit.
                 Effect::Move { account, movement } if movement.amount > Amount::ZERO => {

@@ -23,6 +23,17 @@ pub(crate) struct Envelope {
     pub(crate) input: Input,
     pub(crate) extra: ExtraWrites,
     pub(crate) reply_to: ReplyTo,
+    /// Inputs from outside have one, until they are answered.
+    pub(crate) permit: Option<InputPermit>,
+}
+
+/// One of the inputs from outside that may wait at once.
+pub(crate) struct InputPermit(Arc<AtomicUsize>);
+
+impl Drop for InputPermit {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// The receiver of the reply to an envelope.
@@ -49,7 +60,12 @@ pub(crate) enum SubmitReply {
 impl Envelope {
     /// An envelope without a waiting sender.
     pub(crate) fn of(input: Input) -> Self {
-        Envelope { input, extra: ExtraWrites::default(), reply_to: ReplyTo::Nowhere }
+        Envelope { input, extra: ExtraWrites::default(), reply_to: ReplyTo::Nowhere, permit: None }
+    }
+
+    /// Whether it stops work: it goes before all others, however many wait.
+    fn is_control(&self) -> bool {
+        matches!(self.input, Input::Cancel { .. } | Input::Pause)
     }
 }
 
@@ -90,21 +106,30 @@ impl Mailbox {
     /// Adds an envelope; `true` = the run has no actor, so the caller has to start one.
     pub(crate) fn put(&self, envelope: Envelope) -> bool {
         let mut inside = self.inside();
-        inside.waiting.push_back(envelope);
+        if envelope.is_control() {
+            // A run starts before it is stopped.
+            let is_start = |first: &Envelope| first.extra.create.is_some();
+            let at = usize::from(inside.waiting.front().is_some_and(is_start));
+            inside.waiting.insert(at, envelope);
+        } else {
+            inside.waiting.push_back(envelope);
+        }
         !std::mem::replace(&mut inside.has_actor, true)
     }
 
-    /// The next batch: the actor's own envelopes first. `None` = the mailbox is empty, and the actor ends.
-    pub(crate) fn take(&self, mut own: Vec<Envelope>, max: usize) -> Option<EnvelopeBatch> {
+    /// The next batch: at most so many envelopes of others, and then the actor's own. `None` = the mailbox is empty, and
+    /// the actor ends.
+    pub(crate) fn take(&self, own: Vec<Envelope>, max: usize) -> Option<EnvelopeBatch> {
         let mut inside = self.inside();
         inside.touched = Instant::now();
-        let n = max.saturating_sub(own.len()).min(inside.waiting.len());
-        own.extend(inside.waiting.drain(..n));
-        if own.is_empty() {
+        let n = max.min(inside.waiting.len());
+        let mut envelopes: Vec<Envelope> = inside.waiting.drain(..n).collect();
+        envelopes.extend(own);
+        if envelopes.is_empty() {
             inside.has_actor = false;
             return None;
         }
-        Some(EnvelopeBatch { envelopes: own, cached: inside.cached.take() })
+        Some(EnvelopeBatch { envelopes, cached: inside.cached.take() })
     }
 
     /// Keeps the run in memory for the next envelope.
@@ -131,12 +156,14 @@ impl Mailbox {
 pub(crate) struct Mailboxes {
     shards: Vec<Mutex<HashMap<RunId, Arc<Mailbox>>>>,
     n_waiting: AtomicUsize,
+    /// Those of them that came from outside.
+    n_outside: Arc<AtomicUsize>,
 }
 
 impl Default for Mailboxes {
     fn default() -> Self {
         let shards = std::iter::repeat_with(Mutex::default).take(SHARDS).collect();
-        Mailboxes { shards, n_waiting: AtomicUsize::new(0) }
+        Mailboxes { shards, n_waiting: AtomicUsize::new(0), n_outside: Arc::default() }
     }
 }
 
@@ -179,8 +206,14 @@ impl Mailboxes {
         self.n_waiting.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn arrived(&self) {
-        self.n_waiting.fetch_add(1, Ordering::Relaxed);
+    /// The right to send one more input from outside, if fewer than `max` wait.
+    pub(crate) fn admit(&self, max: usize) -> Option<InputPermit> {
+        let permit = InputPermit(self.n_outside.clone());
+        (self.n_outside.fetch_add(1, Ordering::Relaxed) < max).then_some(permit)
+    }
+
+    pub(crate) fn arrived(&self, n: usize) {
+        self.n_waiting.fetch_add(n, Ordering::Relaxed);
     }
 
     pub(crate) fn answered(&self, n: usize) {

@@ -16,15 +16,17 @@ use crate::calls::log::{AttemptLog, Log};
 use crate::part::RuntimePart;
 use crate::runs::Runs;
 use crate::runs::cached_run::CachedRun;
-use crate::runs::mailbox::{Envelope, EnvelopeBatch, Mailbox, ReplyTo, SubmitReply};
+use crate::runs::mailbox::{Envelope, EnvelopeBatch, InputPermit, Mailbox, ReplyTo, SubmitReply};
+use crate::runs::own_inputs::OwnInputs;
 use crate::runs::{ExtraWrites, SubmitAck};
 use crate::{RuntimeError, SubmitError};
 
 pub(crate) use draft::CommitEffects;
 use draft::{CommitDraft, Excluded, InsufficientFunds, WriteOutcome, accepted_writes};
 
-/// Inputs of one run that are decided together at most: one entry of its journal holds them all.
-const BATCH_MAX: usize = 1_024;
+/// Inputs of one run that are decided together at most, from its mailbox and from its own quick calls each: one entry of
+/// its journal holds them all. Other runs have their turn in between.
+const BATCH_MAX: usize = 64;
 /// How often inputs are decided again before the server gives up: conflicts and short balances end long before.
 const ATTEMPTS_MAX: usize = 40;
 /// The delay before an envelope is sent again that the store could not take.
@@ -56,7 +58,7 @@ impl SubmitOptions {
 struct ActorGuard<'a> {
     runs: &'a Runs,
     mailbox: &'a Mailbox,
-    /// Envelopes that are being decided.
+    /// Envelopes that are being decided, and the actor's own inputs that follow.
     in_hand: usize,
     is_over: bool,
 }
@@ -86,16 +88,21 @@ impl Runs {
         options: SubmitOptions,
     ) -> Result<SubmitAck, SubmitError> {
         let SubmitOptions { log, mut extra, is_internal } = options;
-        if !is_internal {
-            self.admit()?;
-        }
+        let permit = match &input {
+            _ if is_internal => None,
+            Input::Cancel { .. } | Input::Pause => {
+                self.admit_control()?;
+                None
+            }
+            _ => Some(self.admit_input()?),
+        };
         if let Input::CallEnded { node, fence, outcome, .. } = &mut input
             && extra.log.is_none()
         {
             crate::calls::unhurry(outcome);
             extra.log = Some(AttemptLog { node: node.clone(), fence: *fence, log });
         }
-        match self.submit_for_reply(run, input, extra).await {
+        match self.submit_admitted(run, input, extra, permit).await {
             SubmitReply::Taken(ack) => Ok(ack),
             SubmitReply::Refused(refusal) => Err(SubmitError::Refused(refusal)),
             SubmitReply::Existing { .. } | SubmitReply::Outdated => Err(SubmitError::Outdated),
@@ -106,14 +113,25 @@ impl Runs {
 
     /// Sends an envelope to a run and waits for the reply.
     pub(crate) async fn submit_for_reply(&self, run: RunId, input: Input, extra: ExtraWrites) -> SubmitReply {
+        self.submit_admitted(run, input, extra, None).await
+    }
+
+    /// The same for an input from outside, which has a permit.
+    pub(super) async fn submit_admitted(
+        &self,
+        run: RunId,
+        input: Input,
+        extra: ExtraWrites,
+        permit: Option<InputPermit>,
+    ) -> SubmitReply {
         let (back, answer) = oneshot::channel();
-        self.send(run, Envelope { input, extra, reply_to: ReplyTo::Caller(back) });
+        self.send(run, Envelope { input, extra, reply_to: ReplyTo::Caller(back), permit });
         answer.await.unwrap_or_else(|_| SubmitReply::Trouble(RuntimeError::Broken))
     }
 
     /// Takes an envelope to a run.
     pub(crate) fn send(&self, run: RunId, envelope: Envelope) {
-        self.state().mailboxes.arrived();
+        self.state().mailboxes.arrived(1);
         let mailbox = self.state().mailboxes.of(run);
         if mailbox.put(envelope) {
             let runs = self.clone();
@@ -133,19 +151,23 @@ impl Runs {
     }
 
     async fn run_actor(self, mailbox: Arc<Mailbox>) {
-        let mut own = Vec::new();
+        let (mut own, calls) = (OwnInputs::default(), self.calls());
         let mut guard = ActorGuard { runs: &self, mailbox: &mailbox, in_hand: 0, is_over: false };
         let mut is_kept = true;
-        while let Some(EnvelopeBatch { envelopes, cached }) = mailbox.take(own, BATCH_MAX) {
-            guard.in_hand = envelopes.len();
+        loop {
+            let next = own.next(&calls, BATCH_MAX);
+            let n_own = next.len();
+            let Some(EnvelopeBatch { envelopes, cached }) = mailbox.take(next, BATCH_MAX) else { break };
+            guard.in_hand += envelopes.len() - n_own;
             let (cached, next) = self.process_batch(mailbox.run, envelopes, cached).await;
             is_kept = cached.is_some();
             mailbox.keep(cached);
-            own = next;
-            own.iter().for_each(|_| self.state().mailboxes.arrived());
-            self.state().mailboxes.answered(std::mem::take(&mut guard.in_hand));
+            own.append(next);
+            self.state().mailboxes.arrived(own.len());
+            self.state().mailboxes.answered(std::mem::replace(&mut guard.in_hand, own.len()));
             tokio::task::consume_budget().await;
         }
+        self.state().mailboxes.answered(guard.in_hand);
         guard.is_over = true;
         drop(guard);
         if !is_kept {
@@ -159,7 +181,7 @@ impl Runs {
         run: RunId,
         mut envelopes: Vec<Envelope>,
         mut cached: Option<Box<CachedRun>>,
-    ) -> (Option<Box<CachedRun>>, Vec<Envelope>) {
+    ) -> (Option<Box<CachedRun>>, OwnInputs) {
         // The account at the first attempt that it could not pay for.
         let mut shortfall: Option<InsufficientFunds> = None;
         for nth in 0..ATTEMPTS_MAX {
@@ -168,7 +190,7 @@ impl Runs {
                 Ok(Some(cached)) => cached,
                 Ok(None) => {
                     self.answer(run, envelopes, |_| SubmitReply::UnknownRun);
-                    return (None, Vec::new());
+                    return (None, OwnInputs::default());
                 }
                 Err(error) => return self.fail_batch(run, envelopes, &error),
             };
@@ -188,7 +210,7 @@ impl Runs {
                 self.state().timers.set(run, now.run.wake_at(), given.now);
                 let seen = SubmitAck { status: windlass_store::projection::status(&now.run), len: now.len };
                 answer_all(envelopes, refusals, seen);
-                return ((!now.run.status.is_ended()).then_some(now), Vec::new());
+                return ((!now.run.status.is_ended()).then_some(now), OwnInputs::default());
             }
             let mut draft = match self.draft(&mut now, step, &envelopes, &refusals, given.now).await {
                 Ok(draft) => draft,
@@ -205,7 +227,7 @@ impl Runs {
                 WriteOutcome::Without(out) => {
                     envelopes = self.exclude(run, envelopes, &out);
                     if envelopes.is_empty() {
-                        return (None, Vec::new());
+                        return (None, OwnInputs::default());
                     }
                 }
                 WriteOutcome::No(error) if envelopes.len() > 1 && error.refusal().is_some() => {
@@ -223,9 +245,9 @@ impl Runs {
         run: RunId,
         envelopes: Vec<Envelope>,
         error: &RuntimeError,
-    ) -> (Option<Box<CachedRun>>, Vec<Envelope>) {
+    ) -> (Option<Box<CachedRun>>, OwnInputs) {
         self.answer(run, envelopes, |_| SubmitReply::Trouble(error.clone()));
-        (None, Vec::new())
+        (None, OwnInputs::default())
     }
 
     /// A refusal by the store may be the fault of one envelope, so each is written alone.
@@ -233,12 +255,12 @@ impl Runs {
         &self,
         run: RunId,
         envelopes: Vec<Envelope>,
-    ) -> (Option<Box<CachedRun>>, Vec<Envelope>) {
-        let (mut cached, mut own) = (None, Vec::new());
+    ) -> (Option<Box<CachedRun>>, OwnInputs) {
+        let (mut cached, mut own) = (None, OwnInputs::default());
         for envelope in envelopes {
             let (after, next) = self.process_batch(run, vec![envelope], cached).await;
             cached = after;
-            own.extend(next);
+            own.append(next);
         }
         (cached, own)
     }
@@ -302,7 +324,7 @@ impl Runs {
         after: CommitEffects,
         envelopes: Vec<Envelope>,
         refusals: Vec<Option<Refusal>>,
-    ) -> (Option<Box<CachedRun>>, Vec<Envelope>) {
+    ) -> (Option<Box<CachedRun>>, OwnInputs) {
         cached.len += u64::from(after.standing.is_some());
         let own = self.carry_out(&cached, after);
         let seen = SubmitAck { status: windlass_store::projection::status(&cached.run), len: cached.len };
@@ -319,8 +341,8 @@ impl Runs {
                 (ReplyTo::Caller(back), told) => drop(back.send(told)),
                 (ReplyTo::Nowhere, SubmitReply::Trouble(error)) => {
                     tracing::warn!(%run, %error, "an input could not be written; it is sent again");
-                    let envelope =
-                        Envelope { input: envelope.input, extra: envelope.extra, reply_to: ReplyTo::Nowhere };
+                    let Envelope { input, extra, permit, .. } = envelope;
+                    let envelope = Envelope { input, extra, reply_to: ReplyTo::Nowhere, permit };
                     self.send_later(run, envelope, RETRY_DELAY);
                 }
                 (ReplyTo::Nowhere, _) => {}

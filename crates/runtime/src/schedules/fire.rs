@@ -305,7 +305,8 @@ impl Schedules {
         let firings = vec![FiringRow { firing, started: Started::Run(firing.run()) }];
         let extra =
             ExtraWrites { create: Some(origin), schedules: vec![change], firings, ..ExtraWrites::default() };
-        Ok(match self.runs().submit_for_reply(firing.run(), Input::Start(Box::new(start)), extra).await {
+        let started = self.runs().start_from_schedule(firing.run(), *flow, start, extra).await?;
+        Ok(match started {
             SubmitReply::Taken(_) => FireOutcome::Fired,
             SubmitReply::Outdated
             | SubmitReply::Existing { .. }
@@ -399,6 +400,7 @@ fn is_no_op(row: &ScheduleRow, decision: &Decision) -> bool {
 fn failure_or_error(error: RuntimeError) -> Result<FireOutcome, RuntimeError> {
     match error {
         RuntimeError::Busy { .. }
+        | RuntimeError::OpenRunsFull { .. }
         | RuntimeError::Draining
         | RuntimeError::Store(
             StoreError::Conflict { .. } | StoreError::Unavailable(_) | StoreError::Corrupt(_),

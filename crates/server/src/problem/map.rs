@@ -99,6 +99,9 @@ impl From<RuntimeError> for ApiError {
             RuntimeError::Busy { retry_after } => {
                 ApiError::new(Code::Busy, error.to_string()).retry_after(retry_after)
             }
+            RuntimeError::OpenRunsFull { retry_after, .. } => {
+                ApiError::new(Code::OpenRunsFull, error.to_string()).retry_after(retry_after)
+            }
             RuntimeError::Draining => ApiError::new(Code::Draining, error.to_string()).retry_after(AWAY),
             RuntimeError::Store(error) => error.into(),
             RuntimeError::Definition(_) | RuntimeError::Journal { .. } | RuntimeError::Broken => {

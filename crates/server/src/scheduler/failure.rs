@@ -72,7 +72,7 @@ impl From<RuntimeError> for Failure {
     fn from(error: RuntimeError) -> Self {
         let text = error.to_string();
         match error {
-            RuntimeError::Busy { retry_after } => {
+            RuntimeError::Busy { retry_after } | RuntimeError::OpenRunsFull { retry_after, .. } => {
                 Failure::later(StatusCode::TOO_MANY_REQUESTS, text, retry_after.as_secs())
             }
             RuntimeError::Draining => Failure::later(StatusCode::SERVICE_UNAVAILABLE, text, 1),

@@ -63,6 +63,8 @@ CREATE TABLE runs (
     parent_node text COLLATE "C",
     parent_fence bigint,
     parent_depth bigint,
+    -- The outermost run of the tree of child runs; empty for that run itself.
+    root uuid,
     schedule uuid,
     created_at bigint NOT NULL,
     status text COLLATE "C" NOT NULL CHECK (
@@ -106,12 +108,14 @@ CREATE INDEX runs_by_version ON runs (project, version, status, settled_at, id) 
 CREATE INDEX runs_by_end ON runs (ended_at, id) WHERE ended_at IS NOT NULL;
 CREATE INDEX runs_by_owner ON runs (owner_server, owner_epoch, id) WHERE owner_server IS NOT NULL;
 CREATE INDEX runs_by_parent ON runs (parent_run, created_at, id) WHERE parent_run IS NOT NULL;
+CREATE INDEX runs_by_root ON runs (project, root) WHERE root IS NOT NULL;
 CREATE INDEX runs_by_schedule ON runs (schedule, created_at, id) WHERE schedule IS NOT NULL;
 CREATE INDEX runs_by_wake ON runs (wake_slot, id) WHERE wake_slot IS NOT NULL;
 CREATE INDEX runs_ended ON runs (project, status, created_at, id) WHERE ended_at IS NOT NULL;
 CREATE INDEX runs_ended_by_flow ON runs (project, flow, status, created_at, id) WHERE ended_at IS NOT NULL;
 CREATE INDEX runs_open ON runs (project, created_at, id) WHERE ended_at IS NULL;
 CREATE INDEX runs_open_by_flow ON runs (project, flow, created_at, id) WHERE ended_at IS NULL;
+CREATE INDEX runs_open_by_root ON runs (project, root) WHERE root IS NOT NULL AND ended_at IS NULL;
 CREATE INDEX runs_by_account ON runs (project, account, created_at, id) WHERE account IS NOT NULL;
 CREATE INDEX runs_in_need ON runs (project, account, needs) WHERE needs IS NOT NULL;
 CREATE INDEX runs_open_by_account ON runs (project, account, created_at, id)
@@ -336,9 +340,15 @@ CREATE TABLE outbox (
     at bigint NOT NULL,
     note text COLLATE "C" NOT NULL,
     is_delivered boolean NOT NULL,
+    -- The tree and the depth of a child run that is to be created; empty for any other message.
+    tree uuid,
+    depth bigint,
     PRIMARY KEY (project, sender, seq, part)
 );
-CREATE INDEX outbox_undelivered ON outbox (at, project, sender, seq, part) WHERE NOT is_delivered;
+CREATE INDEX outbox_undelivered ON outbox (at, project, sender, seq, part) WHERE NOT is_delivered AND tree IS NULL;
+-- Child runs that wait for their turn, the deepest of a tree first.
+CREATE INDEX outbox_by_tree ON outbox (project, tree, depth DESC, at, sender, seq, part)
+    WHERE NOT is_delivered AND tree IS NOT NULL;
 -- Delivered messages of accounts, which are deleted by their age: accounts come after all runs.
 CREATE INDEX outbox_of_accounts ON outbox (at) WHERE is_delivered AND sender >= '\x01'::bytea;
 CREATE INDEX outbox_by_receiver ON outbox (project, receiver) WHERE NOT is_delivered;

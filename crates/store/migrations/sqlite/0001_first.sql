@@ -55,6 +55,8 @@ CREATE TABLE runs (
     parent_node TEXT,
     parent_fence INTEGER,
     parent_depth INTEGER,
+    -- The outermost run of the tree of child runs; empty for that run itself.
+    root BLOB,
     schedule BLOB,
     created_at INTEGER NOT NULL,
     status TEXT NOT NULL,
@@ -100,9 +102,11 @@ CREATE UNIQUE INDEX runs_by_request ON runs (project, request) WHERE request IS 
 CREATE INDEX runs_by_creation ON runs (project, created_at);
 CREATE INDEX runs_by_parent ON runs (parent_run, created_at) WHERE parent_run IS NOT NULL;
 CREATE INDEX runs_by_schedule ON runs (schedule, created_at) WHERE schedule IS NOT NULL;
+CREATE INDEX runs_by_root ON runs (project, root) WHERE root IS NOT NULL;
 -- Indexes of open runs stay small, however many runs have ended.
 CREATE INDEX runs_open ON runs (project, created_at) WHERE ended_at IS NULL;
 CREATE INDEX runs_open_by_flow ON runs (project, flow, created_at) WHERE ended_at IS NULL;
+CREATE INDEX runs_open_by_root ON runs (project, root) WHERE root IS NOT NULL AND ended_at IS NULL;
 CREATE INDEX runs_by_wake ON runs (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX runs_by_owner ON runs (owner_server, owner_epoch, id) WHERE owner_server IS NOT NULL;
 CREATE INDEX runs_in_need ON runs (project, account, needs) WHERE needs IS NOT NULL;
@@ -359,9 +363,15 @@ CREATE TABLE outbox (
     at INTEGER NOT NULL,
     note TEXT NOT NULL,
     is_delivered INTEGER NOT NULL CHECK (is_delivered IN (0, 1)),
+    -- The tree and the depth of a child run that is to be created; empty for any other message.
+    tree BLOB,
+    depth INTEGER,
     PRIMARY KEY (project, sender, seq, part)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX outbox_undelivered ON outbox (at, project, sender, seq, part) WHERE is_delivered = 0;
+CREATE INDEX outbox_undelivered ON outbox (at, project, sender, seq, part) WHERE is_delivered = 0 AND tree IS NULL;
+-- Child runs that wait for their turn, the deepest of a tree first.
+CREATE INDEX outbox_by_tree ON outbox (project, tree, depth DESC, at, sender, seq, part)
+    WHERE is_delivered = 0 AND tree IS NOT NULL;
 CREATE INDEX outbox_by_receiver ON outbox (project, receiver) WHERE is_delivered = 0;
 -- Retention deletes messages of accounts by age; messages of a run go with the run.
 CREATE INDEX outbox_of_accounts ON outbox (at) WHERE is_delivered = 1 AND sender >= x'01';

@@ -64,7 +64,7 @@ pub(crate) const TABLES: &[Table] = tables! {
     }
     runs by (id) {
         project: Text, id: Id, len: Number, flow version: Id, request request_digest labels account: Text, parent_run: Id,
-        parent_node: Text, parent_fence parent_depth: Number, schedule: Id, created_at: Number, status: Text,
+        parent_node: Text, parent_fence parent_depth: Number, root schedule: Id, created_at: Number, status: Text,
         round: Number, node action: Text, step_count wake_at: Number, owner_server: Id, owner_epoch: Number,
         cost_estimated cost_actual cost_refunded cost_settled needs: Number, error shared result reopened: Text,
         updated_at ended_at: Number,
@@ -95,7 +95,8 @@ pub(crate) const TABLES: &[Table] = tables! {
     prices by (project, service) { project: Text, service price: Text, updated_at: Number }
     services by (project, name) { project: Text, name settings: Text, updated_at: Number }
     outbox by (project, sender, seq, part) {
-        project: Text, sender: Bytes, seq part: Number, receiver: Bytes, at: Number, note: Text, is_delivered: Flag,
+        project: Text, sender: Bytes, seq part: Number, receiver: Bytes, at: Number, note: Text, is_delivered: Flag, tree: Id,
+        depth: Number,
     }
     schedules by (id) {
         project: Text, id: Id, rev: Number, name rule target progress: Text, next_at: Number, history: Text,

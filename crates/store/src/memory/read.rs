@@ -15,9 +15,9 @@ use crate::audit::{AuditQuery, AuditRow};
 use crate::error::StoreError;
 use crate::job::{JobQuery, JobRow, ReadyPlace, ReadyQuery, due_at};
 use crate::log::{LOGS_MAX, LogRow, LogsOf};
-use crate::outbox::{Message, MessageId, Party, Undelivered};
+use crate::outbox::{Message, MessageId, OutboxPlace, Party, Undelivered, WaitingTree};
 use crate::page::{LineOrder, Order, Page, Part, cut};
-use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
+use crate::run::{Journal, RunGroup, RunQuery, RunRef, RunRow, Since, Wake};
 use crate::store::Due;
 
 impl MemoryState {
@@ -68,22 +68,38 @@ impl MemoryState {
         Ok(orphans.into_iter().take(limit).cloned().collect())
     }
 
-    pub(super) fn outbox(&self, now: Timestamp, limit: usize) -> Result<Vec<Undelivered>, StoreError> {
+    pub(super) fn outbox(
+        &self,
+        now: Timestamp,
+        after: Option<OutboxPlace>,
+        limit: usize,
+    ) -> Result<Vec<Undelivered>, StoreError> {
         let undelivered = self.projects.values().flat_map(|tables| {
-            let may_go = tables.undelivered.iter().take_while(|(at, _)| *at <= now).take(limit);
-            may_go.filter_map(|(_, id)| {
-                Some(Undelivered {
-                    project: tables.project.clone(),
-                    message: tables.messages.get(id)?.clone(),
-                })
-            })
+            let sent = tables.undelivered_messages().filter(|message| message.note.tree().is_none());
+            let project = &tables.project;
+            sent.map(|message| Undelivered { project: project.clone(), message: message.clone() })
         });
-        let mut undelivered: Vec<Undelivered> = undelivered.collect();
-        undelivered.sort_by(|one, other| {
-            (one.message.at, &one.message.id).cmp(&(other.message.at, &other.message.id))
-        });
+        let is_asked = |row: &Undelivered| {
+            row.message.at <= now && after.as_ref().is_none_or(|after| row.place() > *after)
+        };
+        let mut undelivered: Vec<Undelivered> = undelivered.filter(is_asked).collect();
+        undelivered.sort_by_key(Undelivered::place);
         undelivered.truncate(limit);
         Ok(undelivered)
+    }
+
+    pub(super) fn waiting_trees(
+        &self,
+        after: Option<WaitingTree>,
+        limit: usize,
+    ) -> Result<Vec<WaitingTree>, StoreError> {
+        let trees = self.projects.values().flat_map(|tables| {
+            let roots = tables.undelivered_messages().filter_map(|message| message.note.tree());
+            roots.map(|(root, _)| WaitingTree { project: tables.project.clone(), root })
+        });
+        let trees: BTreeSet<WaitingTree> =
+            trees.filter(|tree| after.as_ref().is_none_or(|after| tree > after)).collect();
+        Ok(trees.into_iter().take(limit).collect())
     }
 }
 
@@ -180,6 +196,34 @@ impl ProjectTables {
             LogsOf::After { .. } => true,
         });
         Ok(rows.take(LOGS_MAX).cloned().collect())
+    }
+
+    fn undelivered_messages(&self) -> impl Iterator<Item = &Message> {
+        self.undelivered.iter().filter_map(|(_, id)| self.messages.get(id))
+    }
+
+    pub(super) fn waiting_children(&self, root: RunId, limit: usize) -> Result<Vec<Message>, StoreError> {
+        let depth =
+            |message: &Message| message.note.tree().filter(|(of, _)| *of == root).map(|(_, depth)| depth);
+        let mut found: Vec<(Reverse<u32>, &Message)> = self
+            .undelivered_messages()
+            .filter_map(|message| Some((Reverse(depth(message)?), message)))
+            .collect();
+        found.sort_by_key(|(depth, message)| (*depth, message.at, &message.id));
+        Ok(found.into_iter().take(limit).map(|(_, message)| message.clone()).collect())
+    }
+
+    pub(super) fn count_runs(&self, group: RunGroup, limit: usize) -> Result<usize, StoreError> {
+        let is_below = |row: &RunRow, root: RunId| {
+            row.origin.parent.as_ref().is_some_and(|parent| parent.root() == root)
+        };
+        let counts = |row: &&RunRow| match group {
+            RunGroup::Below(root) => is_below(row, root),
+            RunGroup::OpenBelow(root) => row.standing.status.is_open() && is_below(row, root),
+            RunGroup::OpenOfFlow(flow) => row.standing.status.is_open() && row.origin.flow == flow,
+            RunGroup::Open => row.standing.status.is_open(),
+        };
+        Ok(self.runs.values().map(|stored| &stored.row).filter(counts).take(limit).count())
     }
 
     pub(super) fn outbox_to(&self, to: Party) -> Result<Vec<Message>, StoreError> {

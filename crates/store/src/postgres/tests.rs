@@ -73,11 +73,11 @@ fn a_caller_without_a_free_connection_gets_an_error_and_does_not_hang() {
         for _ in 0..READERS {
             held.push(store.link().await.unwrap());
         }
-        let error = store.outbox(Timestamp(0), 1).await.unwrap_err();
+        let error = store.outbox(Timestamp(0), None, 1).await.unwrap_err();
         let StoreError::Unavailable(reason) = error else { panic!("{error:?}") };
         let told = reason.to_string();
         assert!(told.contains("all connections") && told.contains("pg_stat_activity"), "{told}");
         held.pop();
-        store.outbox(Timestamp(0), 1).await.unwrap();
+        store.outbox(Timestamp(0), None, 1).await.unwrap();
     });
 }

@@ -63,7 +63,7 @@ fn a_job_that_is_made_and_cancelled_in_one_commit_is_made_cancelled() {
 fn every_end_of_a_child_has_a_message_of_its_own() {
     let plan = plan(r#"{"start": "a", "nodes": {"a": {"service": "s"}}}"#);
     let mut run = Run::new(run_id());
-    let parent = Parent { run: run_id(), node: NodePath::from("c"), fence: Fence(9), depth: 1 };
+    let parent = Parent { run: run_id(), node: NodePath::from("c"), fence: Fence(9), depth: 1, root: None };
     let start = Input::Start(Box::new(Start { parent: Some(parent), ..Start::default() }));
     let done = |fence: u64| Input::CallEnded {
         node: NodePath::from("a"),
@@ -93,7 +93,7 @@ fn messages_of_one_commit_have_their_own_ids_and_keep_their_order() {
             "subflow": {"start": "c", "nodes": {"c": {"kind": "flow_ref", "flow": "child"}}}}}}"#,
     );
     let mut run = Run::new(run_id());
-    let parent = Parent { run: run_id(), node: NodePath::from("c"), fence: Fence(9), depth: 1 };
+    let parent = Parent { run: run_id(), node: NodePath::from("c"), fence: Fence(9), depth: 1, root: None };
     let params = json!({"items": [1, 2, 3]}).as_object().cloned().unwrap();
     let start = Start { params, parent: Some(parent), ..Start::default() };
     let stopped = |index: usize, fence: u64| Input::CallEnded {

@@ -1,6 +1,7 @@
 //! Outbox: messages from one run to another, or from an account to its runs.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use windlass_engine::id::RunId;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
@@ -8,16 +9,24 @@ use super::column::{SqliteColumns, SqliteId};
 use crate::column::{Columns, bound, json, stored};
 use crate::decode::{self, PARTY_ACCOUNT, PARTY_RUN};
 use crate::error::{Refusal, StoreError};
-use crate::outbox::{Message, MessageId, Party, Undelivered};
+use crate::outbox::{Message, MessageId, OutboxPlace, Party, Undelivered, WaitingTree};
 
 const FIND: &str =
     "SELECT is_delivered FROM outbox WHERE project = ?4 AND sender = ?1 AND seq = ?2 AND part = ?3";
-const SEND: &str = "INSERT INTO outbox (sender, seq, part, receiver, at, note, is_delivered, project) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7) ON CONFLICT (project, sender, seq, part) DO NOTHING";
+const SEND: &str = "INSERT INTO outbox (sender, seq, part, receiver, at, note, is_delivered, project, tree, depth) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, ?9) ON CONFLICT (project, sender, seq, part) DO NOTHING";
 const DELIVER: &str =
     "UPDATE outbox SET is_delivered = 1 WHERE project = ?4 AND sender = ?1 AND seq = ?2 AND part = ?3";
 const UNDELIVERED: &str = "SELECT sender, seq, part, receiver, at, note, project FROM outbox \
-     WHERE is_delivered = 0 AND at <= ?1 ORDER BY at, project, sender, seq, part LIMIT ?2";
+     WHERE is_delivered = 0 AND tree IS NULL AND at <= ?1 ORDER BY at, project, sender, seq, part LIMIT ?2";
+const UNDELIVERED_AFTER: &str = "SELECT sender, seq, part, receiver, at, note, project FROM outbox \
+     WHERE is_delivered = 0 AND tree IS NULL AND at <= ?1 AND (at, project, sender, seq, part) > (?3, ?4, ?5, ?6, ?7) \
+     ORDER BY at, project, sender, seq, part LIMIT ?2";
+// From one tree to the next, not from message to message.
+const NEXT_TREE: &str = "SELECT project, tree FROM outbox INDEXED BY outbox_by_tree \
+     WHERE is_delivered = 0 AND tree IS NOT NULL AND (project, tree) > (?1, ?2) ORDER BY project, tree LIMIT 1";
+const CHILDREN: &str = "SELECT sender, seq, part, receiver, at, note FROM outbox INDEXED BY outbox_by_tree \
+     WHERE is_delivered = 0 AND project = ?1 AND tree = ?2 ORDER BY depth DESC, at, sender, seq, part LIMIT ?3";
 // The index is named because SQLite prefers the primary key, which has the order.
 pub(super) const TO: &str = "SELECT sender, seq, part, receiver, at, note FROM outbox \
      INDEXED BY outbox_by_receiver WHERE project = ?2 AND receiver = ?1 AND is_delivered = 0 ORDER BY sender, seq, part";
@@ -48,7 +57,8 @@ pub(super) fn check(db: &Connection, project: &Project, id: &MessageId) -> Resul
 pub(super) fn send(db: &Connection, project: &Project, message: &Message) -> Result<(), StoreError> {
     let Message { id, to, at, note } = message;
     let (from, to, project) = (party(&id.sender), party(to), project.as_str());
-    let row = params![from, stored(id.seq), id.part, to, at.0, json(note), project];
+    let (tree, depth) = note.tree().map(|(root, depth)| (root.key(), depth)).unzip();
+    let row = params![from, stored(id.seq), id.part, to, at.0, json(note), project, tree, depth];
     db.prepare_cached(SEND)?.execute(row)?;
     Ok(())
 }
@@ -62,14 +72,57 @@ pub(super) fn deliver(db: &Connection, project: &Project, id: &MessageId) -> Res
 pub(super) fn undelivered(
     db: &Connection,
     now: Timestamp,
+    after: Option<&OutboxPlace>,
     limit: usize,
 ) -> Result<Vec<Undelivered>, StoreError> {
-    let mut statement = db.prepare_cached(UNDELIVERED)?;
     let undelivered = |row: &Row<'_>| {
         let mut columns = SqliteColumns::of(row);
         Ok(Undelivered { message: decode::message(&mut columns)?, project: columns.project()? })
     };
-    let rows = statement.query_map(params![now.0, bound(limit)], undelivered)?;
+    let Some(OutboxPlace { at, project, id }) = after else {
+        let mut statement = db.prepare_cached(UNDELIVERED)?;
+        let rows = statement.query_map(params![now.0, bound(limit)], undelivered)?;
+        return Ok(rows.collect::<rusqlite::Result<_>>()?);
+    };
+    let mut statement = db.prepare_cached(UNDELIVERED_AFTER)?;
+    let (sender, seq) = (party(&id.sender), stored(id.seq));
+    let asked = params![now.0, bound(limit), at.0, project.as_str(), sender, seq, id.part];
+    let rows = statement.query_map(asked, undelivered)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Trees with child runs that are to be created.
+pub(super) fn waiting_trees(
+    db: &Connection,
+    after: Option<WaitingTree>,
+    limit: usize,
+) -> Result<Vec<WaitingTree>, StoreError> {
+    let mut statement = db.prepare_cached(NEXT_TREE)?;
+    let mut last = after.map_or((String::new(), Vec::new()), |WaitingTree { project, root }| {
+        (project.as_str().to_owned(), root.key().to_vec())
+    });
+    let mut trees = Vec::new();
+    while trees.len() < limit {
+        let next = statement.query_row(params![last.0, last.1], |row| {
+            let mut columns = SqliteColumns::of(row);
+            Ok(WaitingTree { project: columns.project()?, root: columns.id()? })
+        });
+        let Some(next) = next.optional()? else { break };
+        last = (next.project.as_str().to_owned(), next.root.key().to_vec());
+        trees.push(next);
+    }
+    Ok(trees)
+}
+
+/// Messages that create child runs in a tree.
+pub(super) fn waiting_children(
+    db: &Connection,
+    project: &Project,
+    root: RunId,
+    limit: usize,
+) -> Result<Vec<Message>, StoreError> {
+    let mut statement = db.prepare_cached(CHILDREN)?;
+    let rows = statement.query_map(params![project.as_str(), root.key(), bound(limit)], read)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
@@ -85,4 +138,5 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Message> {
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[FIND, SEND, DELIVER, UNDELIVERED, TO];
+pub(super) const ALL: &[&str] =
+    &[FIND, SEND, DELIVER, UNDELIVERED, UNDELIVERED_AFTER, NEXT_TREE, CHILDREN, TO];

@@ -15,7 +15,7 @@ use crate::column::bound;
 use crate::decode;
 use crate::error::StoreError;
 use crate::page::{Order, Page};
-use crate::run::{Owner, RunIndex, RunQuery, RunRef, RunRow, Wake};
+use crate::run::{Owner, RunGroup, RunIndex, RunQuery, RunRef, RunRow, Wake};
 
 #[cfg(test)]
 pub(super) use change::ALL as CHANGES;
@@ -24,7 +24,7 @@ pub(super) use change::{RunTexts, RunWrite, check, write};
 macro_rules! columns {
     () => {
         "SELECT project, id, len, flow, version, request, request_digest, labels, account, parent_run, parent_node, \
-         parent_fence, parent_depth, schedule, created_at, status, round, node, action, step_count, wake_at, \
+         parent_fence, parent_depth, root, schedule, created_at, status, round, node, action, step_count, wake_at, \
          owner_server, owner_epoch, cost_estimated, cost_actual, cost_refunded, cost_settled, needs, error, shared, \
          result, updated_at, ended_at FROM runs"
     };
@@ -45,6 +45,12 @@ const NEXT_OWNER: &str = "SELECT owner_server, owner_epoch FROM runs WHERE owner
      AND (owner_server, owner_epoch) > (?1, ?2) ORDER BY owner_server, owner_epoch LIMIT 1";
 const DUE: &str = "SELECT wake_at, id, project FROM runs WHERE wake_at <= ?1 ORDER BY wake_at, id LIMIT ?2";
 
+const BELOW: &str = "SELECT count(*) FROM (SELECT 1 FROM runs WHERE project = ?1 AND root = ?3 LIMIT ?2)";
+const OPEN_BELOW: &str = "SELECT count(*) FROM (SELECT 1 FROM runs WHERE project = ?1 AND root = ?3 AND ended_at IS NULL LIMIT ?2)";
+const OPEN_OF_FLOW: &str = "SELECT count(*) FROM (SELECT 1 FROM runs WHERE project = ?1 AND flow = ?3 AND ended_at IS NULL LIMIT ?2)";
+const OPEN: &str =
+    "SELECT count(*) FROM (SELECT 1 FROM runs WHERE project = ?1 AND ended_at IS NULL LIMIT ?2)";
+
 fn read(row: &Row<'_>) -> rusqlite::Result<RunRow> {
     decode::run(&mut SqliteColumns::of(row))
 }
@@ -56,6 +62,29 @@ pub(super) fn run(db: &Connection, project: &Project, run: &RunRef) -> Result<Op
         RunRef::Request(request) => db.prepare_cached(BY_REQUEST)?.query_row(params![request, project], read),
     }
     .optional()?)
+}
+
+/// The number of runs in a group, up to a limit.
+pub(super) fn count(
+    db: &Connection,
+    project: &Project,
+    group: RunGroup,
+    limit: usize,
+) -> Result<usize, StoreError> {
+    let (project, limit) = (project.as_str(), bound(limit));
+    let n: i64 = match group {
+        RunGroup::Below(root) => {
+            db.prepare_cached(BELOW)?.query_row(params![project, limit, root.key()], |row| row.get(0))
+        }
+        RunGroup::OpenBelow(root) => {
+            db.prepare_cached(OPEN_BELOW)?.query_row(params![project, limit, root.key()], |row| row.get(0))
+        }
+        RunGroup::OpenOfFlow(flow) => {
+            db.prepare_cached(OPEN_OF_FLOW)?.query_row(params![project, limit, flow.key()], |row| row.get(0))
+        }
+        RunGroup::Open => db.prepare_cached(OPEN)?.query_row(params![project, limit], |row| row.get(0)),
+    }?;
+    Ok(usize::try_from(n).unwrap_or_default())
 }
 
 pub(super) fn runs(db: &Connection, project: &Project, query: &RunQuery) -> Result<Page<RunRow>, StoreError> {
@@ -147,4 +176,5 @@ pub(super) fn orphans(
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[BY_ID, BY_REQUEST, OF_OWNER, NEXT_OWNER, DUE];
+pub(super) const ALL: &[&str] =
+    &[BY_ID, BY_REQUEST, OF_OWNER, NEXT_OWNER, DUE, BELOW, OPEN_BELOW, OPEN_OF_FLOW, OPEN];

@@ -7,6 +7,8 @@ use windlass_runtime::Settings;
 
 use super::settings::{SettingReader, number};
 
+/// The smallest bound on open runs: twice the levels of a tree of runs.
+const OPEN_RUNS_MIN: u64 = 64;
 const HOUR: Duration = Duration::from_secs(3_600);
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
@@ -28,6 +30,18 @@ pub(super) struct LimitArgs {
     /// Runs in memory at most [default: 5000].
     #[arg(long, value_name = "N", env = "WINDLASS_HOT_RUNS_MAX")]
     pub(super) hot_runs_max: Option<String>,
+    /// Open runs below one root at most, at any depth; more child runs wait [default: 10000].
+    #[arg(long, value_name = "N", env = "WINDLASS_TREE_OPEN_RUNS_MAX")]
+    pub(super) tree_open_runs_max: Option<String>,
+    /// Runs below one root at most, open and ended; the calls of more child runs fail [default: 100000].
+    #[arg(long, value_name = "N", env = "WINDLASS_TREE_RUNS_MAX")]
+    pub(super) tree_runs_max: Option<String>,
+    /// Open runs of one flow at most; more starts are refused, more child runs wait [default: 1000000].
+    #[arg(long, value_name = "N", env = "WINDLASS_FLOW_OPEN_RUNS_MAX")]
+    pub(super) flow_open_runs_max: Option<String>,
+    /// Open runs at most; more starts are refused, more child runs wait [default: 2000000].
+    #[arg(long, value_name = "N", env = "WINDLASS_OPEN_RUNS_MAX")]
+    pub(super) open_runs_max: Option<String>,
     /// Open connections at most; more connections wait [default: 10000].
     #[arg(long, value_name = "N", env = "WINDLASS_CONNECTIONS_MAX")]
     pub(super) connections_max: Option<String>,
@@ -50,6 +64,10 @@ pub(crate) struct ServerLimits {
     pub(crate) service_calls: usize,
     pub(crate) worker_calls: usize,
     pub(crate) hot_runs: usize,
+    pub(crate) tree_open_runs: usize,
+    pub(crate) tree_runs: usize,
+    pub(crate) flow_open_runs: usize,
+    pub(crate) open_runs: usize,
     pub(crate) connections: usize,
     /// `None` = for ever, as for the other two.
     pub(crate) retain_for: Option<Duration>,
@@ -66,6 +84,10 @@ impl Default for ServerLimits {
             service_calls: settings.service_calls_max,
             worker_calls: settings.worker_calls_max,
             hot_runs: settings.hot_runs_max,
+            tree_open_runs: settings.tree_open_runs_max,
+            tree_runs: settings.tree_runs_max,
+            flow_open_runs: settings.flow_open_runs_max,
+            open_runs: settings.open_runs_max,
             connections: surface.connections_max,
             retain_for: settings.retain_for,
             worker_retain_for: settings.worker_retain_for,
@@ -107,6 +129,9 @@ impl LimitArgs {
         let default = ServerLimits::default();
         // With a limit of zero the server would never do anything.
         let count = |text: &str| number(text, 1).map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+        // Fewer would leave no room for the levels of a tree.
+        let open_runs =
+            |text: &str| number(text, OPEN_RUNS_MIN).map(|n| usize::try_from(n).unwrap_or(usize::MAX));
         let seconds = |text: &str| number(text, 1).map(Duration::from_secs);
         let days = |text: &str| kept(text, DAY);
         ServerLimits {
@@ -130,6 +155,20 @@ impl LimitArgs {
                 count,
             ),
             hot_runs: settings.read("hot_runs_max", self.hot_runs_max, default.hot_runs, count),
+            tree_open_runs: settings.read(
+                "tree_open_runs_max",
+                self.tree_open_runs_max,
+                default.tree_open_runs,
+                open_runs,
+            ),
+            tree_runs: settings.read("tree_runs_max", self.tree_runs_max, default.tree_runs, count),
+            flow_open_runs: settings.read(
+                "flow_open_runs_max",
+                self.flow_open_runs_max,
+                default.flow_open_runs,
+                open_runs,
+            ),
+            open_runs: settings.read("open_runs_max", self.open_runs_max, default.open_runs, open_runs),
             connections: settings.read("connections_max", self.connections_max, default.connections, count),
             retain_for: settings.read("retain_days", self.retain_days, default.retain_for, days),
             worker_retain_for: settings.read(

@@ -23,12 +23,12 @@ const VERSIONS: &str = "SELECT id, flow FROM versions WHERE id = ANY($1) AND pro
 const INSERT: &str = "INSERT INTO runs (id, len, status, round, node, action, step_count, wake_at, owner_server, owner_epoch, \
      cost_estimated, cost_actual, cost_refunded, cost_settled, error, shared, result, updated_at, ended_at, \
      settled_at, needs, flow, version, request, request_digest, labels, account, parent_run, parent_node, \
-     parent_fence, parent_depth, schedule, created_at, project) SELECT new.*, $34::text FROM UNNEST($1::uuid[], $2::bigint[], \
+     parent_fence, parent_depth, root, schedule, created_at, project) SELECT new.*, $35::text FROM UNNEST($1::uuid[], $2::bigint[], \
      $3::text[], $4::bigint[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::uuid[], $10::bigint[], \
      $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::text[], $16::text[], $17::text[], \
      $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::uuid[], $23::uuid[], $24::text[], \
      $25::text[], $26::text[], $27::text[], $28::uuid[], $29::text[], $30::bigint[], $31::bigint[], \
-     $32::uuid[], $33::bigint[]) AS new";
+     $32::uuid[], $33::uuid[], $34::bigint[]) AS new";
 const UPDATE: &str = "UPDATE runs SET len = new.len, status = new.status, round = new.round, node = new.node, action = \
      new.action, step_count = new.step_count, wake_at = new.wake_at, owner_server = new.owner_server, \
      owner_epoch = new.owner_epoch, cost_estimated = new.cost_estimated, cost_actual = new.cost_actual, \
@@ -176,6 +176,7 @@ pub(in crate::postgres) fn insert<'c>(rows: &[&RunWrite<'c>]) -> BoundStatement<
         origin.parent.as_ref().map(|parent| text(parent.node.as_str())),
         origin.parent.as_ref().map(|parent| stored(parent.fence)),
         origin.parent.as_ref().map(|parent| i64::from(parent.depth)),
+        origin.parent.as_ref().map(|parent| parent.root().key()),
         origin.schedule.map(PostgresId::key),
         origin.created_at.0,
     ]));

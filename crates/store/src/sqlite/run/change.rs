@@ -19,8 +19,8 @@ const REQUEST: &str = "SELECT id, request_digest FROM runs WHERE project = ?2 AN
 const CREATE: &str = "INSERT INTO runs (len, status, round, node, action, step_count, cost_estimated, \
      cost_actual, cost_refunded, cost_settled, error, updated_at, wake_at, owner_server, owner_epoch, ended_at, \
      shared, result, needs, id, flow, version, request, request_digest, labels, account, parent_run, parent_node, \
-     parent_fence, parent_depth, schedule, created_at, project) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, \
-     ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33)";
+     parent_fence, parent_depth, root, schedule, created_at, project) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, \
+     ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34)";
 const REOPEN: &str = "UPDATE runs SET reopened = ?2 WHERE no = ?1";
 const UNDO_CREATE: &str = "DELETE FROM runs WHERE no = ?1";
 
@@ -211,6 +211,7 @@ fn insert(
     let parent_run = parent.as_ref().map(|parent| parent.run.key());
     let parent_node = parent.as_ref().map(|parent| parent.node.as_str());
     let (fence, depth) = parent.as_ref().map(|parent| (stored(parent.fence), parent.depth)).unzip();
+    let root = parent.as_ref().map(|parent| parent.root().key());
     let (schedule, project) = (schedule.map(SqliteId::key), project.as_str());
     let origin = params![
         id,
@@ -224,6 +225,7 @@ fn insert(
         parent_node,
         fence,
         depth,
+        root,
         schedule,
         created_at.0,
         project
