@@ -10,7 +10,7 @@ use windlass_store::Store;
 use windlass_store::commit::Commit;
 use windlass_store::flow::FlowChoice;
 use windlass_store::outbox::{Child, Message, MessageId, Note, Party, WaitingTree};
-use windlass_store::run::{RunGroup, RunStatus};
+use windlass_store::run::{Origin, RunGroup, RunProjection, RunStatus};
 
 use crate::fixture::{FLOW, StoreFixture, at, flow_draft, flow_id, run_id, version_draft, version_id};
 
@@ -67,7 +67,7 @@ pub async fn runs_are_counted_by_tree_by_flow_and_together(store: &dyn Store) {
         (5, RunStatus::Running, parent(9, 1, None)),
     ];
     for (run, status, of) in tree {
-        let child = |origin: &mut windlass_store::run::Origin, _: &mut _| {
+        let child = |origin: &mut Origin, _: &mut RunProjection| {
             (origin.flow, origin.version, origin.parent) = (flow_id(2), version_id(2), Some(of));
         };
         fixture.create(run, status, at(1), child).await.unwrap();

@@ -206,14 +206,14 @@ impl OutboxDelivery {
             }
             return;
         };
+        let root = child.parent.root();
         if !self.admit_child(child) {
-            return self.leave_waiting(child.parent.root(), false);
+            return self.leave_waiting(root, false);
         }
-        let child = child.clone();
         if !self.put(message) {
-            self.state().outbox.starve(child.parent.root());
-            self.dismiss(&child);
-            self.leave_waiting(child.parent.root(), true);
+            self.state().outbox.starve(root);
+            self.dismiss(root);
+            self.leave_waiting(root, true);
         }
     }
 

@@ -341,7 +341,7 @@ impl Runs {
                 (ReplyTo::Caller(back), told) => drop(back.send(told)),
                 (ReplyTo::Nowhere, SubmitReply::Trouble(error)) => {
                     tracing::warn!(%run, %error, "an input could not be written; it is sent again");
-                    let Envelope { input, extra, permit, .. } = envelope;
+                    let (input, extra, permit) = (envelope.input, envelope.extra, envelope.permit);
                     let envelope = Envelope { input, extra, reply_to: ReplyTo::Nowhere, permit };
                     self.send_later(run, envelope, RETRY_DELAY);
                 }

@@ -272,8 +272,8 @@ impl OutboxDelivery {
     }
 
     /// A child run that was admitted stays in the store after all.
-    pub(super) fn dismiss(&self, child: &Child) {
-        self.trees().settle(child.parent.root(), false);
+    pub(super) fn dismiss(&self, root: RunId) {
+        self.trees().settle(root, false);
     }
 
     /// There is no room for the child run in its flow or in the project: it waits for the end of another run.
@@ -376,9 +376,10 @@ impl OutboxDelivery {
         }
         let n_open = store.count_runs(project, RunGroup::OpenBelow(root), bounds.n_open).await?;
         // All runs of a tree are many, and only this server creates them unless others share the store.
-        let n_runs = match is_known {
-            true => None,
-            false => Some(store.count_runs(project, RunGroup::Below(root), bounds.n_runs).await?),
+        let n_runs = if is_known {
+            None
+        } else {
+            Some(store.count_runs(project, RunGroup::Below(root), bounds.n_runs).await?)
         };
         self.trees().counted(root, n_pending, n_open, n_runs, bounds);
         let limit = n_pending + PAGE;
@@ -416,10 +417,9 @@ impl OutboxDelivery {
                 }
                 tree.admit();
             }
-            let child = child.clone();
             if !self.put(message) {
                 self.inner().runs.outbox.starve(root);
-                self.dismiss(&child);
+                self.dismiss(root);
                 return false;
             }
         }

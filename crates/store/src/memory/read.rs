@@ -76,8 +76,7 @@ impl MemoryState {
     ) -> Result<Vec<Undelivered>, StoreError> {
         let undelivered = self.projects.values().flat_map(|tables| {
             let sent = tables.undelivered_messages().filter(|message| message.note.tree().is_none());
-            let project = &tables.project;
-            sent.map(|message| Undelivered { project: project.clone(), message: message.clone() })
+            sent.map(|message| Undelivered { project: tables.project.clone(), message: message.clone() })
         });
         let is_asked = |row: &Undelivered| {
             row.message.at <= now && after.as_ref().is_none_or(|after| row.place() > *after)
