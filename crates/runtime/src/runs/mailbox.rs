@@ -220,3 +220,39 @@ impl Mailboxes {
         self.n_waiting.fetch_sub(n, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn inputs_from_outside_are_bounded_and_others_are_not() {
+        let mailboxes = Mailboxes::default();
+        let first = mailboxes.admit(2).unwrap();
+        let second = mailboxes.admit(2).unwrap();
+        assert!(mailboxes.admit(2).is_none());
+        mailboxes.arrived(1_000);
+        drop(first);
+        assert!(mailboxes.admit(2).is_some(), "inputs of the server itself take no permit");
+        drop(second);
+        assert_eq!(mailboxes.n_waiting(), 1_000);
+    }
+
+    #[test]
+    fn a_cancel_goes_before_all_others() {
+        let mailbox = Mailbox::new(RunId::new(Uuid::nil()));
+        for _ in 0..3 {
+            mailbox.put(Envelope::of(Input::TimePassed));
+        }
+        mailbox.put(Envelope::of(Input::Pause));
+        mailbox.put(Envelope::of(Input::Cancel { reason: None, by: None }));
+        let batch = mailbox.take(vec![Envelope::of(Input::Resume)], 3).unwrap();
+        let inputs: Vec<&Input> = batch.envelopes.iter().map(|envelope| &envelope.input).collect();
+        assert!(
+            matches!(inputs[..], [Input::Cancel { .. }, Input::Pause, Input::TimePassed, Input::Resume]),
+            "{inputs:?}"
+        );
+    }
+}

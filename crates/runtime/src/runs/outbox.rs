@@ -312,9 +312,15 @@ impl OutboxDelivery {
     /// Delivers a message; `false` = it is still there.
     async fn deliver_one(&self, message: Message) -> bool {
         match self.deliver(&message).await {
-            Ok(()) | Err(Undelivered::Left) => {
-                let starved = self.state().outbox.remove(&message);
-                starved.into_iter().for_each(|root| self.feed_soon(root));
+            Ok(()) => {
+                self.remove(&message);
+                true
+            }
+            Err(Undelivered::Left) => {
+                self.remove(&message);
+                if let Some((root, _)) = message.note.tree() {
+                    self.leave_waiting(root, true);
+                }
                 true
             }
             Err(Undelivered::Later(reason)) => {
@@ -322,6 +328,11 @@ impl OutboxDelivery {
                 false
             }
         }
+    }
+
+    fn remove(&self, message: &Message) {
+        let starved = self.state().outbox.remove(message);
+        starved.into_iter().for_each(|root| self.feed_soon(root));
     }
 
     async fn deliver(&self, message: &Message) -> Result<(), Undelivered> {
@@ -391,9 +402,9 @@ impl OutboxDelivery {
             Err(Undelivered::Later(_)) => {}
         }
         if created? && has_waited {
-            // They came while it waited.
-            let sent = self.store().outbox_to(self.project(), message.to.clone()).await?;
-            sent.into_iter().for_each(|message| self.deliver_soon(message));
+            // They came while it waited. If they cannot be read now, the poll finds them.
+            let sent = self.store().outbox_to(self.project(), message.to.clone()).await;
+            sent.into_iter().flatten().for_each(|message| self.deliver_soon(message));
         }
         Ok(())
     }
@@ -504,5 +515,49 @@ impl OutboxDelivery {
             Ok(_) | Err(StoreError::Refused(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(to: u128, seq: u64) -> Message {
+        let run = |n: u128| RunId::new(Uuid::from_u128(n));
+        Message {
+            id: MessageId::new(Party::Run(run(1_000_000)), seq),
+            to: Party::Run(run(to)),
+            at: Timestamp(i64::try_from(seq).unwrap()),
+            note: Note::CancelChild,
+        }
+    }
+
+    #[test]
+    fn a_bounded_number_of_messages_is_in_memory() {
+        let outbox = Outbox::default();
+        for seq in 0..MESSAGES_MAX as u64 {
+            assert!(!matches!(outbox.queue(message(u128::from(seq % 7), seq)), QueueOutcome::Full));
+        }
+        let late = MESSAGES_MAX as u64;
+        for seq in [late + 1, late] {
+            assert!(matches!(outbox.queue(message(1, seq)), QueueOutcome::Full));
+            outbox.leave(Timestamp(i64::try_from(seq).unwrap()));
+        }
+        assert!(matches!(outbox.queue(message(0, 0)), QueueOutcome::Queued), "a known message takes no room");
+        let root = RunId::new(Uuid::from_u128(5));
+        outbox.starve(root);
+        assert_eq!(outbox.take_left(), None, "there is no room yet");
+        let mut woken = BTreeSet::new();
+        for seq in 0..late {
+            woken.extend(outbox.remove(&message(u128::from(seq % 7), seq)));
+            assert_eq!(
+                woken.is_empty(),
+                seq + 1 < late / 2,
+                "the tree is told when half of the room is free"
+            );
+        }
+        assert_eq!(outbox.take_left(), Some(Timestamp(i64::try_from(late).unwrap())));
+        assert_eq!(outbox.take_left(), None);
+        assert_eq!((woken, outbox.inside().n_messages), (BTreeSet::from([root]), 0));
     }
 }

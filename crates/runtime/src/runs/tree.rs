@@ -426,3 +426,62 @@ impl OutboxDelivery {
         all_handed
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    const BOUNDS: TreeBounds = TreeBounds { n_open: 64, n_runs: 100 };
+
+    fn root() -> RunId {
+        RunId::new(Uuid::nil())
+    }
+
+    #[test]
+    fn child_runs_are_admitted_up_to_the_room_of_their_depth() {
+        let trees = Trees::default();
+        assert!(!trees.admit_new(root(), 1, BOUNDS), "the tree was not counted yet");
+        trees.counted(root(), 0, 0, Some(0), BOUNDS);
+        let n = (0..100).take_while(|_| trees.admit_new(root(), 1, BOUNDS)).count();
+        assert_eq!(n, room_at(64, 1));
+        assert!(trees.admit_new(root(), 2, BOUNDS), "a deeper run finds more room");
+        assert!(!trees.admit_new(root(), 2, BOUNDS));
+        trees.settle(root(), false);
+        assert!(trees.admit_new(root(), 2, BOUNDS), "one was not created after all");
+    }
+
+    #[test]
+    fn a_tree_has_a_bounded_number_of_runs() {
+        let trees = Trees::default();
+        trees.counted(root(), 0, 0, Some(99), BOUNDS);
+        assert!(trees.admit_new(root(), 1, BOUNDS));
+        assert!(!trees.admit_new(root(), 1, BOUNDS), "it is counted again before others are refused");
+        trees.settle(root(), true);
+        trees.counted(root(), 0, 1, Some(100), BOUNDS);
+        assert!(trees.trees()[&root()].is_spent);
+        assert!(trees.admit_new(root(), 1, BOUNDS), "the others are refused at once");
+    }
+
+    #[test]
+    fn no_child_run_overtakes_those_that_wait() {
+        let trees = Trees::default();
+        trees.begin(root());
+        assert!(trees.admit_new(root(), 1, BOUNDS));
+        assert!(trees.leave_waiting(root(), false), "a task looks at them");
+        assert!(!trees.leave_waiting(root(), false), "one task only");
+        assert!(!trees.admit_new(root(), 1, BOUNDS));
+        assert!(trees.goes_on(root()), "it was woken again");
+        assert!(!trees.goes_on(root()));
+        assert!(trees.wake(root()));
+    }
+
+    #[test]
+    fn a_tree_that_is_being_canceled_admits_none() {
+        let trees = Trees::default();
+        trees.begin(root());
+        trees.set_canceling(root(), true);
+        assert!(!trees.admit_new(root(), 1, BOUNDS));
+    }
+}
