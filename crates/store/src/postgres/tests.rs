@@ -1,6 +1,7 @@
 mod lists;
 mod plans;
 
+use crate::durability::Durability;
 use windlass_conformance::block_on_tokio;
 use windlass_conformance::postgres_server::shared;
 
