@@ -119,7 +119,7 @@ async fn starts_beyond_the_bound_of_a_flow_are_refused_and_child_runs_wait() {
         }
         assert!(begun.len() <= 64, "more runs are open than may be");
     };
-    assert_eq!((refused.0, begun.len()), (429, 32), "{}", refused.1);
+    assert_eq!((refused.0, begun.len()), (429, 31), "{}", refused.1);
     assert_eq!(refused.1["code"], "open_runs_full");
     assert!(refused.1.to_string().contains("flow_open_runs_max"), "{}", refused.1);
     start(&client, "quick", json!({"x": 1})).await;

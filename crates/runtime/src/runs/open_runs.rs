@@ -34,7 +34,8 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// How many open runs a new run at this depth may find. Deeper runs may find more, so that runs that wait for child
 /// runs never take all the room of those.
 pub(super) fn room_at(max: usize, depth: u32) -> usize {
-    let levels_below = DEPTH.saturating_sub(usize::try_from(depth).unwrap_or(usize::MAX));
+    // One level more than runs can have: its runs are refused when they start.
+    let levels_below = (DEPTH + 1).saturating_sub(usize::try_from(depth).unwrap_or(usize::MAX));
     max.saturating_sub((max / LEVEL_SHARE).max(1).saturating_mul(levels_below))
 }
 
@@ -202,11 +203,11 @@ mod tests {
 
     #[test]
     fn deeper_runs_find_more_room() {
-        assert_eq!(room_at(10_000, 32), 10_000);
-        assert_eq!(room_at(10_000, 31), 10_000 - 19);
-        assert_eq!(room_at(10_000, 0), 10_000 - 32 * 19);
-        assert_eq!(room_at(64, 0), 32);
-        assert!((0..32).all(|depth| room_at(64, depth) < room_at(64, depth + 1)));
+        assert_eq!(room_at(10_000, 33), 10_000);
+        assert_eq!(room_at(10_000, 32), 10_000 - 19);
+        assert_eq!(room_at(10_000, 0), 10_000 - 33 * 19);
+        assert_eq!(room_at(64, 0), 31);
+        assert!((0..33).all(|depth| room_at(64, depth) < room_at(64, depth + 1)));
     }
 
     #[tokio::test(start_paused = true)]

@@ -24,9 +24,11 @@ use crate::{RuntimeError, SubmitError};
 pub(crate) use draft::CommitEffects;
 use draft::{CommitDraft, Excluded, InsufficientFunds, WriteOutcome, accepted_writes};
 
-/// Inputs of one run that are decided together at most, from its mailbox and from its own quick calls each: one entry of
-/// its journal holds them all. Other runs have their turn in between.
+/// Inputs of one run that are decided together at most: one entry of its journal holds them all, and other runs have
+/// their turn in between.
 const BATCH_MAX: usize = 64;
+/// The same for ends of its own quick calls. They are small, and a fan of many would wait for the disk after each batch.
+const OWN_BATCH_MAX: usize = 512;
 /// How often inputs are decided again before the server gives up: conflicts and short balances end long before.
 const ATTEMPTS_MAX: usize = 40;
 /// The delay before an envelope is sent again that the store could not take.
@@ -155,7 +157,7 @@ impl Runs {
         let mut guard = ActorGuard { runs: &self, mailbox: &mailbox, in_hand: 0, is_over: false };
         let mut is_kept = true;
         loop {
-            let next = own.next(&calls, BATCH_MAX);
+            let next = own.next(&calls, OWN_BATCH_MAX);
             let n_own = next.len();
             let Some(EnvelopeBatch { envelopes, cached }) = mailbox.take(next, BATCH_MAX) else { break };
             guard.in_hand += envelopes.len() - n_own;
