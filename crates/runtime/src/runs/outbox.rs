@@ -208,6 +208,10 @@ impl OutboxDelivery {
     }
 
     async fn deliver(&self, message: &Message) -> Result<(), Undelivered> {
+        let _turn = match message.to {
+            Party::Run(_) => self.state().outbox.deliveries.acquire().await.ok(),
+            Party::Account(_) => None,
+        };
         match (message.note.delivery(), &message.to) {
             (Delivery::Create(child), _) => self.deliver_child(message, &child).await,
             (Delivery::Submit(input), Party::Run(run)) => self.pass_on(&[message], *run, input).await,

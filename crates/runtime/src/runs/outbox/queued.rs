@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use windlass_engine::id::RunId;
 use windlass_engine::time::Timestamp;
 use windlass_store::outbox::{Message, MessageId, Note, Party};
@@ -15,10 +15,14 @@ const MESSAGES_MAX: usize = 10_000;
 /// Messages to one receiver that are delivered together.
 const BATCH_MAX: usize = 64;
 
+/// Messages that are delivered at once: requests of clients wait behind so many commits at most.
+const DELIVERIES_MAX: usize = 32;
+
 /// Messages on their way, by receiver: a part of those in the store.
-#[derive(Default)]
 pub(crate) struct Outbox {
     inside: Mutex<OutboxState>,
+    /// The right to deliver a message to a run.
+    pub(super) deliveries: Semaphore,
     /// Another server has written messages, or there is room for those that were left to the store.
     pub(crate) look: Notify,
 }
@@ -38,6 +42,12 @@ struct OutboxState {
 struct ReceiverQueue {
     waiting: VecDeque<Message>,
     ids: BTreeSet<MessageId>,
+}
+
+impl Default for Outbox {
+    fn default() -> Self {
+        Outbox { inside: Mutex::default(), deliveries: Semaphore::new(DELIVERIES_MAX), look: Notify::new() }
+    }
 }
 
 /// The result of queueing a message.
