@@ -43,7 +43,7 @@ pub(crate) struct Trees {
     trees: Mutex<HashMap<RunId, Tree>>,
 }
 
-/// What this server knows about a tree. The counts are those of the store, and the child runs admitted since.
+/// The state of a tree, as far as this server knows it. The counts are those of the store, and the child runs admitted since.
 #[derive(Default)]
 struct Tree {
     is_counted: bool,
