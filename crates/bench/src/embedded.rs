@@ -111,7 +111,7 @@ impl EmbeddedServer {
 
     pub(crate) async fn one(&self, params: Value) -> Result<Duration> {
         let mut new = self.new.clone();
-        new.start.params = params.as_object().cloned().unwrap_or_default();
+        new.start.params = params.as_object().cloned().unwrap_or_default().into();
         if !self.payers.is_empty() {
             let nth = self.n_started.fetch_add(1, Ordering::Relaxed) % self.payers.len();
             new.start.account = Some(self.payers[nth].clone());

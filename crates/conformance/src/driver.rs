@@ -11,6 +11,7 @@ use windlass_engine::effect::Effect;
 use windlass_engine::event::{Event, Start};
 use windlass_engine::id::RunId;
 use windlass_engine::input::{CallOutcome, Given, Input};
+use windlass_engine::journal;
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::Plan;
 use windlass_engine::project::Project;
@@ -135,7 +136,7 @@ impl<'b, 's> Driver<'b, 's> {
         commit.unmoved = self.relied_on.clone();
         if self.snapshots {
             let change = commit.run.as_mut().unwrap();
-            change.snapshot = Some(serde_json::to_vec(run).unwrap());
+            change.snapshot = Some(journal::encode_snapshot(run));
         }
         commit
     }
@@ -148,7 +149,7 @@ impl<'b, 's> Driver<'b, 's> {
         let mut run = match &journal.snapshot {
             Some(snapshot) => {
                 len = snapshot.seq;
-                serde_json::from_slice(&snapshot.bytes).unwrap()
+                journal::decode_snapshot(&snapshot.bytes).unwrap()
             }
             None => Run::new(self.run.id),
         };
@@ -192,7 +193,7 @@ fn as_json(run: &Run) -> Value {
 
 /// The start of a run with these params.
 pub(crate) fn start_with(params: Value) -> Start {
-    Start { params: params.as_object().cloned().unwrap_or_default(), ..Start::default() }
+    Start { params: params.as_object().cloned().unwrap_or_default().into(), ..Start::default() }
 }
 
 /// The start of a child run.

@@ -1,5 +1,6 @@
 //! A store in memory that fails or changes its answers on request: a test sets a hook for a verb.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,6 +13,7 @@ use windlass_engine::time::Timestamp;
 
 use windlass_store::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
 use windlass_store::audit::{AuditQuery, AuditRow};
+use windlass_store::blob::FoundBlobs;
 use windlass_store::commit::{Commit, Committed};
 use windlass_store::flow::{FlowQuery, FlowRow, Publication, Published, VersionRef, VersionRow};
 use windlass_store::hint::Hints;
@@ -180,6 +182,7 @@ forward! {
         versions(flow: FlowId) -> Vec<VersionRow>;
         command(command: CommandId) -> Option<Committed>;
         journal(run: RunId, since: Since, limit: usize) -> Journal;
+        blobs(hashes: BTreeSet<String>) -> FoundBlobs;
         run(run: RunRef) -> Option<RunRow>;
         runs(query: RunQuery) -> Page<RunRow>;
         job(job: JobId) -> Option<JobRow>;

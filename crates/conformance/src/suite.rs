@@ -4,6 +4,7 @@
 //! function that returns an empty store, or a value that holds one (`AsRef<dyn Store>`).
 
 pub mod accounts;
+pub mod blobs;
 pub mod children;
 pub mod commits;
 pub mod dead_letters;
@@ -219,6 +220,13 @@ macro_rules! conformance {
                 an_undelivered_message_outlives_its_sender
                 a_deleted_run_frees_its_request_id
                 logs_are_deleted_with_their_run
+            ]
+            blobs: [
+                jobs_refer_to_large_params_and_share_them
+                a_start_with_large_params_reads_as_it_was_written
+                children_refer_to_the_params_of_their_parent
+                a_blob_is_deleted_with_the_last_run_that_refers_to_it
+                a_blob_outlives_a_run_whose_child_is_yet_to_be_created
             ]
             replays: [
                 a_run_replays_from_its_journal

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use crate::counter::{Epoch, Fence, Visit};
 use crate::id::RunId;
 use crate::money::{Amount, Bill, Price, Reserve};
+use crate::params::{Params, StoredLayer};
 use crate::path::NodePath;
 use crate::plan::Priority;
 use crate::retry::Fault;
@@ -225,8 +226,12 @@ pub enum Event {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Start {
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub params: Map<String, Value>,
+    #[serde(skip_serializing_if = "Params::is_empty")]
+    pub params: Params,
+    /// The parameters in the stored form, if a layer of them is large; then `params` are empty. Readers of the journal
+    /// resolve them before they apply the event.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub params_in: Vec<StoredLayer>,
     #[serde(skip_serializing_if = "is_default")]
     pub exec_mode: ExecMode,
     #[serde(skip_serializing_if = "Vec::is_empty")]

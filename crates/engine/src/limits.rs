@@ -15,6 +15,9 @@ pub const NAME_BYTES: usize = 255;
 pub const VALUE_DEPTH: usize = 64;
 /// Bytes of one value, and of the shared state of one scope.
 pub const SHARED_BYTES: usize = 8 << 20;
+/// Bytes of a layer of parameters up to which rows hold it inline. A larger layer is stored once, as a blob: a reference
+/// to it is shorter than most parameters, and a row of a small run needs no second table.
+pub const INLINE_PARAMS_BYTES: usize = 4 << 10;
 /// The tree of a JSON text may take this many times the bytes of the text: with the text itself and one copy of it, a
 /// request takes less than ten times its bytes.
 pub const TREE_TIMES: usize = 6;

@@ -29,6 +29,7 @@ use windlass_engine::counter::Fence;
 use windlass_engine::id::JobId;
 use windlass_engine::input::{CallOutcome, Input};
 use windlass_engine::job::{Job, State};
+use windlass_engine::params::Params;
 use windlass_engine::time::Timestamp;
 use windlass_queue::{DispatchLimits, Dispatcher};
 use windlass_store::commit::JobChange;
@@ -88,7 +89,7 @@ pub struct LeasedJob {
     /// How urgent it is; higher goes first.
     pub priority: i32,
     pub input: Arc<Value>,
-    pub params: Arc<Value>,
+    pub params: Params,
     pub memo: Option<Value>,
     pub created_at: Timestamp,
     pub started_at: Timestamp,

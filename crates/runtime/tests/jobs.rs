@@ -69,7 +69,7 @@ async fn start(server: &Runtime, definition: Value, n: i64) -> Vec<RunId> {
             request: None,
             labels: BTreeMap::new(),
             schedule: None,
-            start: Start { params, ..Start::default() },
+            start: Start { params: params.into(), ..Start::default() },
         };
         runs.push(server.runs().start(new).await.unwrap().run);
     }
@@ -117,7 +117,10 @@ async fn a_worker_does_the_steps_of_a_run() {
     let run = start(&server, row_of(&["a", "b"], &json!({})), 5).await[4];
     for _ in 0..10 {
         let claimed = take(&server).await;
-        assert_eq!((&*claimed.params, claimed.attempt), (&json!({"mul": 2, "x": claimed.params["x"]}), 1));
+        assert_eq!(
+            (json!(claimed.params), claimed.attempt),
+            (json!({"mul": 2, "x": claimed.params.get("x")}), 1)
+        );
         let call = claimed.call.clone().unwrap();
         assert!(claimed.key.contains(&call.run.to_string()), "{}", claimed.key);
         let twice = json!(claimed.input.as_i64().unwrap() * 2);

@@ -93,7 +93,7 @@ fn new_run(of: &Published, params: Value, request: Option<Request>) -> RunSpec {
         request,
         labels: BTreeMap::new(),
         schedule: None,
-        start: Start { params, ..Start::default() },
+        start: Start { params: params.into(), ..Start::default() },
     }
 }
 

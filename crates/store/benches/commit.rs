@@ -80,7 +80,7 @@ fn commits_of_a_run() -> Vec<Commit> {
     let owner = Owner { server: id("srv", 1), epoch: Epoch(1) };
     let (mut run, mut projection) = (Run::new(id("run", 0)), Projection::default());
     let start = Start {
-        params: json!({ "x": "hello" }).as_object().unwrap().clone(),
+        params: json!({ "x": "hello" }).as_object().unwrap().clone().into(),
         call_timeout_ms: 60_000,
         ..Start::default()
     };

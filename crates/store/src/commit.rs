@@ -2,12 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use windlass_engine::counter::Revision;
 use windlass_engine::id::{CommandId, RunId};
 use windlass_engine::job::Job;
 use windlass_engine::journal::Entry;
 use windlass_engine::money::Amount;
+use windlass_engine::params::ParamLayer;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
@@ -46,6 +48,8 @@ pub struct Commit {
     pub schedules: Vec<ScheduleChange>,
     pub firings: Vec<FiringRow>,
     pub audit: Vec<AuditRow>,
+    /// Large parameters that the rows of the run refer to; without a run there are none.
+    pub blobs: Vec<Arc<ParamLayer>>,
     /// Logs of a run that does not exist are dropped: nothing would delete them.
     pub logs: Vec<LogRow>,
 }
@@ -133,6 +137,7 @@ impl Commit {
             schedules: Vec::new(),
             firings: Vec::new(),
             audit: Vec::new(),
+            blobs: Vec::new(),
             logs: Vec::new(),
         }
     }
@@ -175,6 +180,9 @@ impl Commit {
         }
         if twice(self.firings.iter().map(|row| row.firing)) {
             return Some("a slot is fired twice");
+        }
+        if self.run.is_none() && !self.blobs.is_empty() {
+            return Some("blobs belong to a run");
         }
         if twice(self.delivered.iter()) {
             return Some("a message is delivered twice");

@@ -18,6 +18,7 @@ pub mod queue;
 pub mod ready;
 
 pub mod account;
+pub mod blob;
 pub mod outbox;
 pub mod schedule;
 

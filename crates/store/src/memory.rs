@@ -4,6 +4,7 @@
 //! Every verb of [`Store`] has a synchronous twin ending in `_now`, because the simulator has no futures. The store injects
 //! no faults: tests wrap it for that.
 
+mod blob;
 mod commit;
 mod flow;
 mod hint;
@@ -14,6 +15,7 @@ mod retain;
 mod small_rows;
 mod state;
 
+use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -25,6 +27,7 @@ use windlass_engine::time::Timestamp;
 
 use crate::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
 use crate::audit::{AuditQuery, AuditRow};
+use crate::blob::FoundBlobs;
 use crate::commit::{Commit, Committed};
 use crate::error::StoreError;
 use crate::flow::{FlowQuery, FlowRow, Publication, Published, VersionRef, VersionRow};
@@ -175,6 +178,7 @@ forward! {
         versions / versions_now(flow: FlowId) -> Vec<VersionRow>;
         command / command_now(command: CommandId) -> Option<Committed>;
         journal / journal_now(run: RunId, since: Since, limit: usize) -> Journal;
+        blobs in blobs / blobs_now(hashes: BTreeSet<String>) -> FoundBlobs;
         run / run_now(run: RunRef) -> Option<RunRow>;
         runs / runs_now(query: RunQuery) -> Page<RunRow>;
         job / job_now(job: JobId) -> Option<JobRow>;

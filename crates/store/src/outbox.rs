@@ -1,21 +1,25 @@
 //! Messages from one run to another, or from a deposit to runs that wait for it: a row written in the sender's commit, and
 //! delivered later.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use windlass_engine::counter::Fence;
 use windlass_engine::event::{Ending, InsufficientFundsAction, Parent, Start};
 use windlass_engine::id::RunId;
 use windlass_engine::input::{CallOutcome, Input};
 use windlass_engine::money::{Amount, Bill};
+use windlass_engine::params::{MissingBlob, ParamLayer, Params, StoredLayer};
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::Priority;
 use windlass_engine::project::Project;
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_engine::time::Timestamp;
+
+use crate::blob;
 
 /// The sender or receiver of a message.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -122,8 +126,12 @@ pub struct Child {
     /// Absent: the latest that is published when it is created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub params: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Params::is_empty")]
+    pub params: Params,
+    /// The parameters in the stored form, if a layer of them is large; then `params` are empty. The store resolves them
+    /// when it reads the message.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub params_in: Vec<StoredLayer>,
     pub parent: Parent,
     /// The account that pays: that of the parent run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -175,6 +183,36 @@ pub enum Delivery {
 }
 
 impl Note {
+    /// The stored form: large parameters of a child are references to blobs.
+    pub fn stored(&self) -> Cow<'_, Note> {
+        if let Note::StartChild(child) = self
+            && let Some(params_in) = child.params.stored(blob::hash)
+        {
+            let child = Child { params: Params::default(), params_in, ..(**child).clone() };
+            return Cow::Owned(Note::StartChild(Box::new(child)));
+        }
+        Cow::Borrowed(self)
+    }
+
+    /// The layers of parameters in the stored form.
+    pub(crate) fn stored_layers(&self) -> &[StoredLayer] {
+        if let Note::StartChild(child) = self { &child.params_in } else { &[] }
+    }
+
+    /// Replaces references to blobs by the parameters themselves.
+    pub(crate) fn resolve(
+        &mut self,
+        find: impl Fn(&str) -> Option<Arc<ParamLayer>>,
+    ) -> Result<(), MissingBlob> {
+        if let Note::StartChild(child) = self
+            && !child.params_in.is_empty()
+        {
+            child.params = StoredLayer::resolve(&child.params_in, find)?;
+            child.params_in.clear();
+        }
+        Ok(())
+    }
+
     /// The action of the delivering server.
     pub fn delivery(&self) -> Delivery {
         Delivery::Submit(match self {

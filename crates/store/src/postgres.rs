@@ -28,6 +28,7 @@ mod job;
 mod queue;
 
 mod account;
+mod blob;
 mod outbox;
 mod schedule;
 
@@ -43,7 +44,7 @@ mod commit;
 mod copy;
 mod retain;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -58,6 +59,7 @@ use windlass_engine::time::Timestamp;
 
 use crate::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
 use crate::audit::{AuditQuery, AuditRow};
+use crate::blob::{BlobCache, FoundBlobs};
 use crate::column::{Columns, RowId, bound};
 use crate::commit::{Commit, Committed};
 use crate::durability::Durability;
@@ -117,6 +119,7 @@ pub struct Postgres {
     askers: Pool,
     writer: Writer,
     channel: Arc<Channel>,
+    blobs: BlobCache,
     shard: i64,
 }
 
@@ -174,7 +177,7 @@ impl Postgres {
         let chance = i64::from(Uuid::now_v7().as_bytes()[15]);
         let shards = std::array::from_fn(|n| (chance + bound(n)) % SHARDS);
         let writer = Writer::start(writers, readers.clone(), channel.clone(), shards);
-        Ok(Postgres { readers, askers, writer, channel, shard: shards[0] })
+        Ok(Postgres { readers, askers, writer, channel, blobs: BlobCache::default(), shard: shards[0] })
     }
 
     /// Whether there are tables of the program at an address.
@@ -189,6 +192,7 @@ impl Postgres {
         if commits.is_empty() {
             return Vec::new();
         }
+        self.blobs.keep_all(&commits);
         self.writer.write(commits.into_iter().map(commit::Draft::of).collect()).await
     }
 
@@ -270,7 +274,11 @@ impl Store for Postgres {
         since: Since,
         limit: usize,
     ) -> Result<Journal, StoreError> {
-        journal::journal(&self.by_key().await?, project, run, since, limit).await
+        journal::journal(&self.by_key().await?, &self.blobs, project, run, since, limit).await
+    }
+
+    async fn blobs(&self, project: &Project, hashes: BTreeSet<String>) -> Result<FoundBlobs, StoreError> {
+        blob::blobs(&self.by_key().await?, &self.blobs, project, hashes).await
     }
 
     async fn run(&self, project: &Project, run: RunRef) -> Result<Option<RunRow>, StoreError> {
@@ -337,11 +345,11 @@ impl Store for Postgres {
     }
 
     async fn outbox(&self, now: Timestamp, limit: usize) -> Result<Vec<Undelivered>, StoreError> {
-        outbox::undelivered(&self.link().await?, now, limit).await
+        outbox::undelivered(&self.link().await?, &self.blobs, now, limit).await
     }
 
     async fn outbox_to(&self, project: &Project, to: Party) -> Result<Vec<Message>, StoreError> {
-        outbox::to(&self.by_key().await?, project, &to).await
+        outbox::to(&self.by_key().await?, &self.blobs, project, &to).await
     }
 
     async fn ledger(&self, project: &Project, query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {
@@ -543,6 +551,7 @@ impl Store for Postgres {
         let db = self.link().await?;
         let retained = unless_raced!(db.transact(retain::retain(&db, self.shard, before, limit)))?;
         unless_raced!(db.transact(depth::forget(&db)))?;
+        self.blobs.clear();
         Ok(retained)
     }
 

@@ -13,13 +13,14 @@ mod writes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use windlass_engine::counter::{Fence, Revision};
 use windlass_engine::effect::{Effect, Order};
 use windlass_engine::event::{Event, Parent};
 use windlass_engine::id::{CommandId, JobId, RunId};
 use windlass_engine::job::{Job, JobEvent, JobInput, JobSpec};
 use windlass_engine::journal::Entry;
+use windlass_engine::params::{ParamLayer, Params};
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::{Exec, Plan, Priority};
 use windlass_engine::project::Project;
@@ -28,6 +29,7 @@ use windlass_engine::run::{Run, RunStep};
 use windlass_engine::time::Timestamp;
 
 use crate::account::Posting;
+use crate::blob::call_payload;
 use crate::commit::{Commit, JobChange, RunChange};
 use crate::job::{CallRef, JobOrigin, JobRow};
 use crate::outbox::{Child, Message, MessageId, Note, Party};
@@ -55,6 +57,8 @@ pub struct Rows {
     pub cancel: Vec<JobId>,
     pub postings: Vec<Posting>,
     pub messages: Vec<Message>,
+    /// Large parameters that the entry, the jobs and the messages refer to.
+    pub blobs: Vec<Arc<ParamLayer>>,
 }
 
 /// The jobs that a step makes and cancels, so that none has to be looked for among all of them.
@@ -134,7 +138,13 @@ pub fn project(
         cancel: Vec::new(),
         postings: Vec::new(),
         messages: Vec::new(),
+        blobs: Vec::new(),
     };
+    for event in &step.events {
+        if let Event::Started(start) = event {
+            rows.refer_to(&start.params);
+        }
+    }
     let first = run.length.saturating_sub(step.events.len() as u64);
     let is_end = |event: &Event| matches!(event, Event::Ended { .. });
     let ends = step.events.iter().zip(first + 1..).filter(|(event, _)| is_end(event));
@@ -144,8 +154,12 @@ pub fn project(
     for effect in &step.effects {
         match effect {
             Effect::Call(order) => match &order.exec {
-                Exec::Queue => rows.make_job(&mut seen, job_of(order, now)),
+                Exec::Queue => {
+                    rows.refer_to(&order.params);
+                    rows.make_job(&mut seen, job_of(order, now));
+                }
                 Exec::Flow { flow, version } => {
+                    rows.refer_to(&order.params);
                     let note = Note::StartChild(Box::new(child_of(run, order, flow, *version)));
                     rows.tell_child(run, order.fence, note, now);
                 }
@@ -188,6 +202,14 @@ pub fn project(
 }
 
 impl Rows {
+    fn refer_to(&mut self, params: &Params) {
+        for layer in params.large() {
+            if !self.blobs.iter().any(|known| Arc::ptr_eq(known, layer)) {
+                self.blobs.push(layer.clone());
+            }
+        }
+    }
+
     fn make_job(&mut self, seen: &mut Seen, change: JobChange) {
         seen.made.insert(change.job.id, self.jobs.len());
         self.jobs.push(change);
@@ -241,6 +263,7 @@ impl Rows {
             jobs: self.jobs,
             postings: self.postings,
             messages: self.messages,
+            blobs: self.blobs,
             ..Commit::new(&Project::DEFAULT, command, now)
         }
     }
@@ -309,13 +332,7 @@ fn standing(projection: &Projection, run: &Run, by: Option<Owner>) -> RunProject
 fn job_of(order: &Order, now: Timestamp) -> JobChange {
     let spec = JobSpec {
         priority: priority(order.priority),
-        payload: json!({
-            "input": *order.input,
-            "params": order.params,
-            "node": order.node,
-            "attempt": order.attempt,
-            "key": order.key,
-        }),
+        payload: call_payload(order),
         max_retries: 1,
         timeout_ms: order.timeout_ms,
         run: Some(order.run),
@@ -338,7 +355,8 @@ fn child_of(run: &Run, order: &Order, flow: &str, version: Option<u32>) -> Child
         child: RunId::of_call(order.run, order.fence),
         flow: flow.to_owned(),
         version,
-        params: (*order.params.merged()).clone(),
+        params: order.params.clone(),
+        params_in: Vec::new(),
         parent: Parent { run: order.run, node: order.node.clone(), fence: order.fence, depth: order.depth },
         account: start.account.clone(),
         budget: run.reserve_of(order.fence),

@@ -30,6 +30,7 @@ mod queue;
 
 mod account;
 mod account_batch;
+mod blob;
 mod ledger;
 mod outbox;
 mod schedule;
@@ -45,6 +46,7 @@ mod commit;
 mod copy;
 mod retain;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -60,6 +62,7 @@ use windlass_engine::time::Timestamp;
 
 use crate::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
 use crate::audit::{AuditQuery, AuditRow};
+use crate::blob::{BlobCache, FoundBlobs};
 use crate::column::{Columns, RowId, bound};
 use crate::commit::{Commit, Committed};
 pub use crate::durability::Durability;
@@ -89,6 +92,7 @@ pub struct Sqlite {
     // Dropped in this order: the writer closes the file last, and SQLite then removes the write-ahead log.
     readers: Readers,
     writer: SqliteWriter,
+    blobs: Arc<BlobCache>,
     is_shared: bool,
     _lock: FileLock,
     _temporary: Option<TempDirectory>,
@@ -121,7 +125,7 @@ impl Sqlite {
         check(&db)?;
         let writer = SqliteWriter::start(db)?;
         let readers = Readers::start(&path)?;
-        Ok(Sqlite { readers, writer, is_shared: false, _lock: lock, _temporary: None })
+        Ok(Sqlite { readers, writer, blobs: Arc::default(), is_shared: false, _lock: lock, _temporary: None })
     }
 
     /// Opens a store that is deleted on drop: for tests and trials.
@@ -194,6 +198,7 @@ impl Store for Sqlite {
 
     async fn commit(&self, commits: Vec<Commit>) -> Vec<Result<Committed, StoreError>> {
         let n = commits.len();
+        self.blobs.keep_all(&commits);
         // The caller's reference is dropped last, so that the caller's thread frees the memory and not the writer.
         let prepared: Vec<Arc<commit::PreparedCommit>> =
             commits.into_iter().map(|commit| Arc::new(commit::PreparedCommit::of(commit))).collect();
@@ -227,7 +232,13 @@ impl Store for Sqlite {
         limit: usize,
     ) -> Result<Journal, StoreError> {
         let project = project.clone();
-        self.read(move |db| journal::journal(db, &project, run, since, limit)).await
+        let blobs = self.blobs.clone();
+        self.read(move |db| journal::journal(db, &blobs, &project, run, since, limit)).await
+    }
+
+    async fn blobs(&self, project: &Project, hashes: BTreeSet<String>) -> Result<FoundBlobs, StoreError> {
+        let (project, cache) = (project.clone(), self.blobs.clone());
+        self.read(move |db| blob::blobs(db, &cache, &project, hashes)).await
     }
 
     async fn run(&self, project: &Project, run: RunRef) -> Result<Option<RunRow>, StoreError> {
@@ -299,12 +310,14 @@ impl Store for Sqlite {
     }
 
     async fn outbox(&self, now: Timestamp, limit: usize) -> Result<Vec<Undelivered>, StoreError> {
-        self.read(move |db| outbox::undelivered(db, now, limit)).await
+        let blobs = self.blobs.clone();
+        self.read(move |db| outbox::undelivered(db, &blobs, now, limit)).await
     }
 
     async fn outbox_to(&self, project: &Project, to: Party) -> Result<Vec<Message>, StoreError> {
         let project = project.clone();
-        self.read(move |db| outbox::to(db, &project, &to)).await
+        let blobs = self.blobs.clone();
+        self.read(move |db| outbox::to(db, &blobs, &project, &to)).await
     }
 
     async fn ledger(&self, project: &Project, query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {
@@ -513,7 +526,9 @@ impl Store for Sqlite {
     }
 
     async fn retain(&self, before: Timestamp, limit: usize) -> Result<Retained, StoreError> {
-        self.writer.write(move |cache| retain::retain(cache, before, limit))?.await
+        let retained = self.writer.write(move |cache| retain::retain(cache, before, limit))?.await;
+        self.blobs.clear();
+        retained
     }
 }
 

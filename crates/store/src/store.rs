@@ -1,5 +1,7 @@
 //! The trait that every backend implements: one verb per question and per row.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
@@ -9,6 +11,7 @@ use windlass_engine::time::Timestamp;
 
 use crate::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
 use crate::audit::{AuditQuery, AuditRow};
+use crate::blob::FoundBlobs;
 use crate::commit::{Commit, Committed};
 use crate::error::StoreError;
 use crate::flow::{FlowQuery, FlowRef, FlowRow, Publication, Published, VersionRef, VersionRow};
@@ -74,6 +77,9 @@ pub trait Store: Send + Sync {
         since: Since,
         limit: usize,
     ) -> Result<Journal, StoreError>;
+
+    /// The blobs with these hashes, as far as they are there.
+    async fn blobs(&self, project: &Project, hashes: BTreeSet<String>) -> Result<FoundBlobs, StoreError>;
 
     /// One run.
     async fn run(&self, project: &Project, run: RunRef) -> Result<Option<RunRow>, StoreError>;

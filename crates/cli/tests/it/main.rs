@@ -23,6 +23,7 @@ mod money;
 mod nonsense;
 mod outcomes;
 mod paid;
+mod params;
 mod platform;
 mod queues;
 mod races;

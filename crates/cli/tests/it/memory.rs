@@ -13,7 +13,7 @@ use crate::server::{Server, TempDir, publish};
 use crate::store::Store;
 
 /// Bytes of address space of the server.
-const ADDRESS_SPACE: &str = "--as=8589934592";
+pub(crate) const ADDRESS_SPACE: &str = "--as=8589934592";
 
 async fn server() -> Server {
     let dir = TempDir::new();
@@ -29,7 +29,7 @@ fn read_status(server: &Server, field: &str) -> usize {
 }
 
 /// The peak of the server's memory above its memory now, after the work is done.
-async fn growth<T>(server: &Server, work: impl Future<Output = T>) -> (usize, T) {
+pub(crate) async fn growth<T>(server: &Server, work: impl Future<Output = T>) -> (usize, T) {
     // Sets `VmHWM` to the memory of now.
     std::fs::write(format!("/proc/{}/clear_refs", server.pid()), "5").unwrap();
     let before = read_status(server, "VmRSS");

@@ -97,10 +97,11 @@ impl Applier<'_> {
         self.run.budget = start.budget;
         let mut shared = super::state::Shared::new();
         if self.plan.form == Form::Dag {
-            shared.extend(start.params.iter().map(|(key, value)| (key.clone(), Arc::new(value.clone()))));
+            let fields = start.params.fields().into_iter();
+            shared.extend(fields.map(|(key, value)| (key.to_owned(), value.clone())));
         }
         self.run.root.shared = Some(shared);
-        self.run.root.params = Some(Arc::new(start.params.clone()));
+        self.run.root.params = start.params.clone();
         self.run.root.chosen = scope::chosen(&self.plan.root, start);
         self.run.start = Arc::new(start.clone());
         self.open_scope(&NodePath::root());

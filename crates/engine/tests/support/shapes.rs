@@ -138,7 +138,7 @@ impl Play {
             orders: VecDeque::new(),
             answer: Arc::new(json!({"v": 1})),
         };
-        play.feed(plan, &Input::Start(Box::new(Start { params, ..Start::default() })));
+        play.feed(plan, &Input::Start(Box::new(Start { params: params.into(), ..Start::default() })));
         play
     }
 

@@ -221,7 +221,7 @@ impl Functions {
 }
 
 fn built_in(name: &str, call: &FunctionCall) -> CallOutcome {
-    match function::call(name, &call.input, &call.params.merged(), call.memo.as_deref()) {
+    match function::call(name, &call.input, &call.params, call.memo.as_deref()) {
         Some(Built::Done(value)) => CallOutcome::Done(Arc::new(value)),
         Some(Built::Suspended { memo, recheck_ms }) => {
             CallOutcome::Suspended { memo, recheck_ms: Some(recheck_ms) }

@@ -7,11 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use windlass_engine::input::CallOutcome;
-use windlass_engine::params::Params;
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_store::worker::{WorkerBeat, WorkerRow};
 
@@ -140,10 +138,6 @@ impl Calls {
     /// The handler at work, on a task of its own: a panic ends no more than this call.
     fn begin(&self, job: &LeasedJob, logger: Logger) -> JoinHandle<CallOutcome> {
         let LeasedJob { service, attempt, key, input, params, memo, deadline, call, .. } = job.clone();
-        let params = match &*params {
-            Value::Object(params) => Params::from(params.clone()),
-            _ => Params::default(),
-        };
         let (run, node) = call.map(|call| (call.run, call.node)).unzip();
         let memo = memo.filter(|memo| !memo.is_null()).map(Arc::new);
         let function = self.settings().functions.find(&service).cloned();

@@ -14,12 +14,13 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AF
 use reqwest::redirect;
 use reqwest::{Client, Response, Url};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use windlass_engine::effect::Order;
 use windlass_engine::function;
 use windlass_engine::input::CallOutcome;
 use windlass_engine::json::check_json;
 use windlass_engine::limits::SHARED_BYTES;
+use windlass_engine::params::Params;
 use windlass_engine::retry::FaultKind;
 use windlass_engine::text::excerpt;
 
@@ -76,7 +77,7 @@ enum BodyFault {
 #[derive(Serialize)]
 struct CallBody<'o> {
     input: &'o Value,
-    params: &'o Map<String, Value>,
+    params: &'o Params,
     #[serde(skip_serializing_if = "Option::is_none")]
     memo: Option<&'o Value>,
 }
@@ -139,8 +140,7 @@ impl Calls {
     ) -> Result<HttpAnswer, CallOutcome> {
         let id = &worker.id;
         let url = target(AddressPolicy::of(self.settings()), &worker.url, &order.service)?;
-        let params = order.params.merged();
-        let body = CallBody { input: &order.input, params: &params, memo: order.memo.as_deref() };
+        let body = CallBody { input: &order.input, params: &order.params, memo: order.memo.as_deref() };
         let body = match serde_json::to_vec(&body) {
             Ok(body) => body,
             Err(error) => {

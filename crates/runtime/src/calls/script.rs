@@ -231,7 +231,7 @@ fn interpreter(language: &str) -> Result<&'static str, CallOutcome> {
 }
 
 fn stdin(order: &Order) -> Result<Vec<u8>, CallOutcome> {
-    let mut input = json!({"input": &*order.input, "params": &*order.params.merged()});
+    let mut input = json!({"input": &*order.input, "params": order.params});
     if let Some(memo) = &order.memo {
         input["memo"] = Value::clone(memo);
     }

@@ -282,7 +282,7 @@ impl Schedules {
                 return Ok(FireOutcome::StartFailure(StartFailure::new(version_place(&error), error)));
             }
         };
-        let start = Start { params: params.clone(), account: account.clone(), ..Start::default() };
+        let start = Start { params: params.clone().into(), account: account.clone(), ..Start::default() };
         if let Some(account) = account
             && let Err(error) = self.money().check_account(account).await
         {

@@ -1,5 +1,8 @@
 //! The pull protocol: claims, extensions of leases, and results of jobs; reports about calls.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -53,8 +56,10 @@ pub struct ClaimedJob {
     /// The input of the call; the payload of a job without a run.
     #[serde(default)]
     pub input: Value,
+    /// The parameters of the call. Jobs of one run share large ones in memory.
     #[serde(default)]
-    pub params: Value,
+    #[schema(value_type = Value)]
+    pub params: BTreeMap<String, Arc<Value>>,
     /// The value that the attempt left when it was suspended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memo: Option<Value>,

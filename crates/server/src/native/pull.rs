@@ -80,7 +80,7 @@ fn handed(job: Handed) -> ClaimedJob {
         service: job.service,
         priority: job.priority,
         input: Arc::unwrap_or_clone(job.input),
-        params: Arc::unwrap_or_clone(job.params),
+        params: job.params.fields().into_iter().map(|(key, value)| (key.to_owned(), value.clone())).collect(),
         memo: job.memo,
         deadline: job.deadline.map(shape::time),
         lease_until: shape::time(job.lease_until),

@@ -114,7 +114,7 @@ pub(super) async fn create(State(surface): State<Surface>, ask: RequestFields) -
         version: Some(version).filter(|number| *number > 0),
         request,
         labels: BTreeMap::new(),
-        start: Start { params, manual, ..Start::default() },
+        start: Start { params: params.into(), manual, ..Start::default() },
         wait: None,
     };
     let FlowStarted { started, .. } = surface.runtime.runs().start_flow(new).await?;

@@ -103,7 +103,7 @@ pub(crate) fn run(view: &RunView, label: &VersionLabel) -> RunDetail {
     let (node_states, more_nodes) = node_states(&view.plan, state);
     RunDetail {
         summary: RunSummary { cost: whole_cost(state), ..summary(&view.row, label) },
-        params: start.params.clone(),
+        params: start.params.to_map(),
         shared: shared(view),
         result: state.result.as_deref().cloned(),
         node_states,
@@ -131,7 +131,7 @@ pub(crate) fn run_state(view: &RunView, at: u64, row: &RunRow) -> RunState {
         time: time(state.updated_at),
         status: status(windlass_store::projection::status(state)),
         round: state.round,
-        params: state.start.params.clone(),
+        params: state.start.params.to_map(),
         shared: shared(view),
         signals: state.signals.iter().map(|(key, value)| (key.clone(), (**value).clone())).collect(),
         node_states,

@@ -327,6 +327,24 @@ CREATE TABLE services (
     PRIMARY KEY (project, name)
 );
 
+-- Large parameters: JSON objects, each stored once, under the SHA-256 of its bytes. Journals, job specifications and
+-- messages name them in `params_in`.
+CREATE TABLE blobs (
+    project text COLLATE "C" NOT NULL,
+    hash text COLLATE "C" NOT NULL CHECK (length(hash) = 64),
+    bytes bytea NOT NULL,
+    PRIMARY KEY (project, hash)
+);
+
+-- The runs that refer to a blob: it is deleted with the last of them.
+CREATE TABLE blob_refs (
+    project text COLLATE "C" NOT NULL,
+    hash text COLLATE "C" NOT NULL,
+    run uuid NOT NULL,
+    PRIMARY KEY (project, hash, run)
+);
+CREATE INDEX blob_refs_by_run ON blob_refs (run);
+
 CREATE TABLE outbox (
     project text COLLATE "C" NOT NULL,
     sender bytea NOT NULL,
@@ -453,6 +471,18 @@ CREATE FUNCTION readable(text) RETURNS json LANGUAGE sql IMMUTABLE AS $$
     END::json
 $$;
 
+-- Parameters from their stored form: the strongest layer that has a field counts.
+CREATE FUNCTION written_out(text, json) RETURNS json LANGUAGE sql STABLE AS $$
+    SELECT json_object_agg(field.key, field.value) FROM (
+        SELECT DISTINCT ON (one.key) one.key, one.value
+        FROM json_array_elements($2) WITH ORDINALITY AS layer (value, place)
+            LEFT JOIN blobs ON blobs.project = $1 AND blobs.hash = layer.value ->> 'blob'
+            CROSS JOIN LATERAL
+                json_each(coalesce(readable(convert_from(blobs.bytes, 'UTF8')), layer.value -> 'inline')) AS one
+        ORDER BY one.key, layer.place
+    ) AS field
+$$;
+
 CREATE VIEW entries AS
 SELECT run, seq, v, at, command, events FROM journal;
 
@@ -476,7 +506,13 @@ SELECT runs.id AS run, 'task-' || runs.id::text AS id, 'ver-' || runs.version::t
         ELSE runs.status
     END AS status,
     coalesce(
-        (SELECT (readable(journal.events) -> 0 -> 'params')::text FROM journal WHERE journal.run = runs.id AND seq = 1), '{}'
+        (
+            SELECT coalesce(
+                readable(journal.events) -> 0 -> 'params',
+                written_out(runs.project, readable(journal.events) -> 0 -> 'params_in')
+            )::text
+            FROM journal WHERE journal.run = runs.id AND seq = 1
+        ), '{}'
     ) AS params_json,
     -- Of a run that is open it is in the journal only.
     coalesce(runs.shared, '{}') AS shared_json,
@@ -501,7 +537,10 @@ SELECT jobs.id AS job, jobs.id::text || '.' || jobs.fence AS id, 'task-' || jobs
         AS node_key,
     jobs.name AS service,
     json_build_object(
-        'input', readable(job_specs.payload) -> 'input', 'params', readable(job_specs.payload) -> 'params',
+        'input', readable(job_specs.payload) -> 'input', 'params', coalesce(
+            readable(job_specs.payload) -> 'params',
+            written_out(jobs.project, readable(job_specs.payload) -> 'params_in')
+        ),
         'run_id', jobs.call_run::text || '.' || jobs.call_fence
     )::text AS input_json,
     CASE jobs.status WHEN 'canceled' THEN 'cancelled' ELSE jobs.status END AS status,
@@ -810,7 +849,8 @@ SELECT runs.id AS run, 'run_' || replace(runs.id::text, '-', '') AS id, runs.acc
         ),
         base AS MATERIALIZED (
             SELECT n, coalesce(event -> 'shared', (
-                SELECT said.event -> 'params' FROM versions WHERE id = runs.version AND form = 'dag'
+                SELECT coalesce(said.event -> 'params', written_out(runs.project, said.event -> 'params_in'))
+                FROM versions WHERE id = runs.version AND form = 'dag'
             ), '{}'::json) AS given FROM said
             WHERE kind = 'started' OR (kind = 'rerun' AND event -> 'shared' IS NOT NULL) ORDER BY n DESC LIMIT 1
         ),
@@ -946,7 +986,7 @@ SELECT told.run, 'run_' || replace(told.run::text, '-', '') || '.' || told.seq |
         ELSE (
             SELECT '{' || coalesce(string_agg(to_json(one.key)::text || ':' || one.value::text, ',' ORDER BY one.n), '') || '}'
             FROM json_each(told.event) WITH ORDINALITY AS one (key, value, n)
-            WHERE one.key NOT IN ('e', 'node', 'params', 'prices', 'rechecks', 'input', 'output', 'outputs', 'memo',
+            WHERE one.key NOT IN ('e', 'node', 'params', 'params_in', 'prices', 'rechecks', 'input', 'output', 'outputs', 'memo',
                 'result', 'shared', 'value', 'names') AND NOT (told.kind = 'granted' AND one.key = 'by')
         )
     END AS data,

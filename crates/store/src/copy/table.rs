@@ -94,6 +94,8 @@ pub(crate) const TABLES: &[Table] = tables! {
     }
     prices by (project, service) { project: Text, service price: Text, updated_at: Number }
     services by (project, name) { project: Text, name settings: Text, updated_at: Number }
+    blobs by (project, hash) { project hash: Text, bytes: Bytes }
+    blob_refs by (project, hash, run) { project hash: Text, run: Id }
     outbox by (project, sender, seq, part) {
         project: Text, sender: Bytes, seq part: Number, receiver: Bytes, at: Number, note: Text, is_delivered: Flag,
     }

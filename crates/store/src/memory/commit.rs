@@ -166,6 +166,9 @@ impl ProjectTables {
 
     fn write(&mut self, commit: Commit, posted: BTreeMap<String, PostedAccount>) -> Committed {
         let run = commit.run.map(|change| self.write_run(change));
+        if let Some((run, _)) = run {
+            self.blobs.keep(run, commit.blobs);
+        }
         for change in commit.jobs {
             self.write_job(change);
         }

@@ -90,6 +90,10 @@ impl ProjectTables {
             self.messages.remove(message);
         }
         self.logs.retain(|(run, _, _), _| *run != id);
+        // A child that is yet to be created refers to the parameters of its parent.
+        if !self.messages.keys().any(|message| message.sender == Party::Run(id)) {
+            self.blobs.forget(id);
+        }
         self.firings.retain(|_, started| *started != Started::Run(id));
         jobs.len()
     }

@@ -10,6 +10,7 @@ use windlass_engine::project::Project;
 use windlass_engine::schedule::Firing;
 use windlass_engine::time::Timestamp;
 
+use super::blob::BlobTable;
 use super::registry::ServiceRegistry;
 use crate::account::{AccountRow, LedgerRow};
 use crate::audit::AuditRow;
@@ -62,6 +63,7 @@ pub(super) struct ProjectTables {
 
     pub(super) accounts: BTreeMap<String, StoredAccount>,
 
+    pub(super) blobs: BlobTable,
     pub(super) messages: BTreeMap<MessageId, Message>,
     pub(super) undelivered: BTreeSet<(Timestamp, MessageId)>,
 

@@ -1,10 +1,12 @@
 //! Writes of a group of commits: the last state of every row that the group changed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use uuid::Uuid;
 use windlass_engine::id::{JobId, RunId, ScheduleId};
 use windlass_engine::job::{Attempt, Job};
+use windlass_engine::params::ParamLayer;
 use windlass_engine::project::Project;
 
 use super::column::PostgresId;
@@ -13,9 +15,10 @@ use super::depth::{DepthKey, Depths};
 use super::journal::{self, Appended};
 use super::link::BoundStatement;
 use super::read_set::ReadSet;
-use super::{account, attempt, audit, job, log, outbox, queue, run, schedule};
+use super::{account, attempt, audit, blob, job, log, outbox, queue, run, schedule};
 use crate::account::AccountRow;
 use crate::audit::AuditRow;
+use crate::blob::blob_of;
 use crate::commit::{Committed, JobChange, RunChange, ScheduleChange, Turn};
 use crate::hint::Hint;
 use crate::job::JobStatus;
@@ -47,6 +50,9 @@ pub(super) struct Batch<'c> {
     firings: Vec<&'c FiringRow>,
     running: BTreeMap<Started, bool>,
     audit: Vec<&'c AuditRow>,
+    /// Blobs that are not there yet.
+    blobs: BTreeMap<&'c str, &'c Arc<ParamLayer>>,
+    blob_refs: BTreeSet<(&'c str, RunId)>,
     logs: Vec<&'c LogRow>,
     depths: Depths,
 }
@@ -74,6 +80,8 @@ impl<'c> Batch<'c> {
             firings: Vec::new(),
             running: BTreeMap::new(),
             audit: Vec::new(),
+            blobs: BTreeMap::new(),
+            blob_refs: BTreeSet::new(),
             logs: Vec::new(),
             depths: Depths::default(),
         }
@@ -120,6 +128,13 @@ impl<'c> Batch<'c> {
         for row in &commit.firings {
             read_set.firings.insert(row.firing);
             self.firings.push(row);
+        }
+        for layer in run.iter().flat_map(|_| &commit.blobs) {
+            let hash = blob_of(layer).hash.as_str();
+            self.blob_refs.extend(run.map(|(run, _)| (hash, run)));
+            if read_set.blobs.insert(hash.to_owned()) {
+                self.blobs.insert(hash, layer);
+            }
         }
         self.audit.extend(&commit.audit);
         self.logs.extend(&commit.logs);
@@ -258,6 +273,10 @@ impl<'c> Batch<'c> {
         let delivered: Vec<_> = self.delivered.iter().copied().collect();
         add(&mut asks, &delivered, |rows| outbox::deliver(rows).in_project(project));
         self.add_asks_of_schedules(&mut asks);
+        let blobs: Vec<_> = self.blobs.values().copied().collect();
+        add(&mut asks, &blobs, |rows| blob::keep(rows).in_project(project));
+        let blob_refs: Vec<_> = self.blob_refs.iter().copied().collect();
+        add(&mut asks, &blob_refs, |rows| blob::refer(rows).in_project(project));
         add(&mut asks, &self.logs, |rows| log::write(rows).in_project(project));
         asks.extend(self.depths.write(shard));
         // Last, because other writers to the audit wait from here on.

@@ -5,8 +5,10 @@ use windlass_engine::id::{CommandId, RunId};
 use windlass_engine::journal::Entry;
 use windlass_engine::project::Project;
 
+use super::blob;
 use super::column::{PostgresColumns, PostgresId, cells, unnest};
 use super::link::{BoundStatement, Link};
+use crate::blob::BlobCache;
 use crate::column::{Columns, bound, stored};
 use crate::decode;
 use crate::error::StoreError;
@@ -53,6 +55,7 @@ pub(super) fn keep_snapshots<'c>(rows: &[(RunId, u64, &'c [u8])]) -> BoundStatem
 /// A part of a journal.
 pub(super) async fn journal(
     db: &Link,
+    cache: &BlobCache,
     project: &Project,
     run: RunId,
     since: Since,
@@ -60,14 +63,14 @@ pub(super) async fn journal(
 ) -> Result<Journal, StoreError> {
     match since {
         Since::Entry(after) => {
-            Ok(Journal { snapshot: None, entries: entries(db, project, run, after, limit).await? })
+            Ok(Journal { snapshot: None, entries: entries(db, cache, project, run, after, limit).await? })
         }
         // Entries after a snapshot stay even if there is a newer snapshot by now.
         Since::Snapshot => {
             let found = db.ask_one(SNAPSHOT, &cells![run.key(), project.as_str()]).await?;
             let snapshot = found.as_ref().map(read_snapshot).transpose()?;
             let after = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
-            Ok(Journal { snapshot, entries: entries(db, project, run, after, limit).await? })
+            Ok(Journal { snapshot, entries: entries(db, cache, project, run, after, limit).await? })
         }
     }
 }
@@ -78,6 +81,7 @@ fn read_snapshot(row: &Row) -> Result<Snapshot, StoreError> {
 
 async fn entries(
     db: &Link,
+    cache: &BlobCache,
     project: &Project,
     run: RunId,
     after: u64,
@@ -96,6 +100,8 @@ async fn entries(
         let entry = entry.map_err(|error| StoreError::Corrupt(format!("entry {seq} of {run}: {error}")))?;
         entries.push((seq, entry));
     }
+    let mut read: Vec<&mut Entry> = entries.iter_mut().map(|(_, entry)| entry).collect();
+    blob::resolve(db, cache, project, &mut read).await?;
     Ok(entries)
 }
 

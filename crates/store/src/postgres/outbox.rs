@@ -6,9 +6,11 @@ use tokio_postgres::Row;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
+use super::blob;
 use super::column::{PostgresColumns, PostgresId, cells, unnest};
 use super::link::{BoundStatement, Link};
 use super::read_set::ReadSet;
+use crate::blob::BlobCache;
 use crate::column::{Columns, bound, json, stored};
 use crate::decode::{self, PARTY_ACCOUNT, PARTY_RUN};
 use crate::error::{Refusal, StoreError};
@@ -71,7 +73,7 @@ pub(super) fn send<'c>(messages: &[&'c Message]) -> BoundStatement<'c> {
         i64::from(message.id.part),
         party(&message.to),
         message.at.0,
-        json(&message.note),
+        json(&*message.note.stored()),
     ]);
     BoundStatement::new(SEND, cells)
 }
@@ -82,6 +84,7 @@ pub(super) fn deliver<'c>(ids: &[&'c MessageId]) -> BoundStatement<'c> {
 
 pub(super) async fn undelivered(
     db: &Link,
+    cache: &BlobCache,
     now: Timestamp,
     limit: usize,
 ) -> Result<Vec<Undelivered>, StoreError> {
@@ -90,13 +93,26 @@ pub(super) async fn undelivered(
         let message = decode::message(&mut columns)?;
         Ok(Undelivered { project: columns.project()?, message })
     };
-    db.ask(UNDELIVERED, &cells![now.0, bound(limit)]).await?.iter().map(undelivered).collect()
+    let rows = db.ask(UNDELIVERED, &cells![now.0, bound(limit)]).await?;
+    let mut rows = rows.iter().map(undelivered).collect::<Result<Vec<_>, StoreError>>()?;
+    for row in &mut rows {
+        blob::resolve(db, cache, &row.project, &mut [&mut row.message]).await?;
+    }
+    Ok(rows)
 }
 
 /// Messages on their way to one receiver.
-pub(super) async fn to(db: &Link, project: &Project, to: &Party) -> Result<Vec<Message>, StoreError> {
+pub(super) async fn to(
+    db: &Link,
+    cache: &BlobCache,
+    project: &Project,
+    to: &Party,
+) -> Result<Vec<Message>, StoreError> {
     let rows = db.ask(TO, &cells![party(to), project.as_str()]).await?;
-    rows.iter().map(|row| decode::message(&mut PostgresColumns::of(row))).collect()
+    let message = |row: &Row| decode::message(&mut PostgresColumns::of(row));
+    let mut messages = rows.iter().map(message).collect::<Result<Vec<_>, StoreError>>()?;
+    blob::resolve(db, cache, project, &mut messages.iter_mut().collect::<Vec<_>>()).await?;
+    Ok(messages)
 }
 
 #[cfg(test)]

@@ -31,6 +31,7 @@ const ALL: [&[&str]; 27] = [
     dead_letter::ALL,
     queue::ALL,
     account::ALL,
+    blob::ALL,
     outbox::ALL,
     schedule::ALL,
     log::ALL,

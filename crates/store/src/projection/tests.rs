@@ -40,7 +40,7 @@ fn owner() -> Option<Owner> {
 
 fn start() -> Input {
     let params = json!({"items": [1, 2, 3, 4, 5]}).as_object().cloned().unwrap();
-    Input::Start(Box::new(Start { params, ..Start::default() }))
+    Input::Start(Box::new(Start { params: params.into(), ..Start::default() }))
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn messages_of_one_commit_have_their_own_ids_and_keep_their_order() {
     let mut run = Run::new(run_id());
     let parent = Parent { run: run_id(), node: NodePath::from("c"), fence: Fence(9), depth: 1 };
     let params = json!({"items": [1, 2, 3]}).as_object().cloned().unwrap();
-    let start = Start { params, parent: Some(parent), ..Start::default() };
+    let start = Start { params: params.into(), parent: Some(parent), ..Start::default() };
     let stopped = |index: usize, fence: u64| Input::CallEnded {
         node: NodePath::from(format!("f/{index}/c").as_str()),
         fence: Fence(fence),

@@ -12,7 +12,7 @@ use windlass_engine::project::Project;
 
 use super::column::{SqliteColumns, SqliteId};
 use super::writer_cache::{RunHead, WriterCache};
-use super::{account, audit, job, journal, log, outbox, queue, run, schedule};
+use super::{account, audit, blob, job, journal, log, outbox, queue, run, schedule};
 use crate::column::{Columns, json};
 use crate::commit::{Commit, Committed};
 use crate::error::{Refusal, StoreError};
@@ -116,6 +116,7 @@ fn write(
         Some((change, texts)) => {
             let change = run::RunWrite { change, texts, before: checked.run };
             let Some(len) = run::write(cache, project, &change, text.as_deref())? else { return Ok(None) };
+            blob::write(cache.db(), project, change.change.run, &commit.blobs)?;
             Some((change.change.run, len))
         }
         None => {

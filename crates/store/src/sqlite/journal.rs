@@ -5,8 +5,10 @@ use windlass_engine::id::{CommandId, RunId};
 use windlass_engine::journal::Entry;
 use windlass_engine::project::Project;
 
+use super::blob;
 use super::column::{SqliteColumns, SqliteId};
 use super::shorthand;
+use crate::blob::BlobCache;
 use crate::column::{Columns, bound, stored};
 use crate::commit::Committed;
 use crate::decode;
@@ -62,6 +64,7 @@ pub(super) fn command(
 /// A part of a journal.
 pub(super) fn journal(
     db: &Connection,
+    cache: &BlobCache,
     project: &Project,
     run: RunId,
     since: Since,
@@ -93,7 +96,9 @@ pub(super) fn journal(
         shorthand::expand(events, &mut entry);
         entry.push('}');
         let entry = Entry::decode(entry.as_bytes());
-        let entry = entry.map_err(|error| StoreError::Corrupt(format!("entry {seq} of {run}: {error}")))?;
+        let mut entry =
+            entry.map_err(|error| StoreError::Corrupt(format!("entry {seq} of {run}: {error}")))?;
+        blob::resolve(db, cache, project, &mut entry)?;
         entries.push((seq, entry));
     }
     Ok(Journal { snapshot, entries })

@@ -4,7 +4,9 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
+use super::blob;
 use super::column::{SqliteColumns, SqliteId};
+use crate::blob::BlobCache;
 use crate::column::{Columns, bound, json, stored};
 use crate::decode::{self, PARTY_ACCOUNT, PARTY_RUN};
 use crate::error::{Refusal, StoreError};
@@ -48,7 +50,7 @@ pub(super) fn check(db: &Connection, project: &Project, id: &MessageId) -> Resul
 pub(super) fn send(db: &Connection, project: &Project, message: &Message) -> Result<(), StoreError> {
     let Message { id, to, at, note } = message;
     let (from, to, project) = (party(&id.sender), party(to), project.as_str());
-    let row = params![from, stored(id.seq), id.part, to, at.0, json(note), project];
+    let row = params![from, stored(id.seq), id.part, to, at.0, json(&*note.stored()), project];
     db.prepare_cached(SEND)?.execute(row)?;
     Ok(())
 }
@@ -61,6 +63,7 @@ pub(super) fn deliver(db: &Connection, project: &Project, id: &MessageId) -> Res
 
 pub(super) fn undelivered(
     db: &Connection,
+    cache: &BlobCache,
     now: Timestamp,
     limit: usize,
 ) -> Result<Vec<Undelivered>, StoreError> {
@@ -70,14 +73,27 @@ pub(super) fn undelivered(
         Ok(Undelivered { message: decode::message(&mut columns)?, project: columns.project()? })
     };
     let rows = statement.query_map(params![now.0, bound(limit)], undelivered)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    let mut rows = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+    for row in &mut rows {
+        blob::resolve(db, cache, &row.project, &mut row.message)?;
+    }
+    Ok(rows)
 }
 
 /// Messages to one receiver that were not delivered.
-pub(super) fn to(db: &Connection, project: &Project, to: &Party) -> Result<Vec<Message>, StoreError> {
+pub(super) fn to(
+    db: &Connection,
+    cache: &BlobCache,
+    project: &Project,
+    to: &Party,
+) -> Result<Vec<Message>, StoreError> {
     let mut statement = db.prepare_cached(TO)?;
     let rows = statement.query_map(params![party(to), project.as_str()], read)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    let mut rows = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+    for message in &mut rows {
+        blob::resolve(db, cache, project, message)?;
+    }
+    Ok(rows)
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Message> {

@@ -21,6 +21,7 @@ const ALL: [&[&str]; 26] = [
     account::ALL,
     account_batch::ALL,
     ledger::ALL,
+    blob::ALL,
     outbox::ALL,
     schedule::ALL,
     log::ALL,

@@ -7,7 +7,6 @@ use super::{Decider, warning};
 use crate::counter::Fence;
 use crate::event::{Ending, Event, Level, Next, RunFault};
 use crate::id::mix;
-use crate::params::Params;
 use crate::path::NodePath;
 use crate::plan::{NodeKind, SubFailure, When};
 use crate::retry::{Fault, FaultKind};
@@ -62,7 +61,7 @@ impl Decider<'_> {
             run: self.run,
             chain: &chain,
             own_params: None,
-            params: Params::of(spot.scope_params()),
+            params: spot.scope_params(),
             input: &spot.state.input,
             result: None,
         };

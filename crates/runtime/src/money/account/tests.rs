@@ -284,7 +284,7 @@ async fn a_hundred_calls_without_funds_are_found_at_once() {
     } } });
     let mut new = published(&server, "many", &definition).await;
     new.start.on_short_balance = InsufficientFundsAction::Fail;
-    new.start.params.insert("items".to_owned(), json!(vec![0; 100]));
+    new.start.params = serde_json::from_value(json!({"items": vec![0; 100]})).unwrap();
     server.money().set_price("tts", price(150)).await.unwrap();
     let started = server.runs().start(new.clone()).await.unwrap();
     assert_eq!(started.status, RunStatus::Completed);

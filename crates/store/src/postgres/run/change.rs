@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use tokio_postgres::Row;
 use windlass_engine::id::{FlowId, RunId, VersionId};
 
+use crate::blob;
 use crate::column::{Columns, json, stored};
 use crate::commit::RunChange;
 use crate::error::{Refusal, StoreError, Subject};
@@ -64,7 +65,7 @@ impl RunTexts {
     pub(in crate::postgres) fn of(change: &RunChange) -> Self {
         let RunProjection { error, shared, result, .. } = &change.standing;
         RunTexts {
-            events: json(&change.entry.events),
+            events: json(&change.entry.stored_events(blob::hash)),
             labels: change.create.as_ref().map(|origin| json(&origin.labels)),
             error: error.as_ref().map(json),
             shared: shared.as_ref().map(json),

@@ -5,6 +5,7 @@ use windlass_engine::id::RunId;
 use windlass_engine::project::Project;
 use windlass_engine::run::Totals;
 
+use crate::blob;
 use crate::column::{Columns, json, stored};
 use crate::commit::RunChange;
 use crate::error::{Refusal, StoreError, Subject};
@@ -61,7 +62,7 @@ impl RunTexts {
     pub(in crate::sqlite) fn of(change: &RunChange) -> Self {
         let RunProjection { error, shared, result, .. } = &change.standing;
         RunTexts {
-            events: shorten(&json(&change.entry.events)),
+            events: shorten(&json(&change.entry.stored_events(blob::hash))),
             labels: change.create.as_ref().map(|origin| json(&origin.labels)),
             error: error.as_ref().map(json),
             shared: shared.as_ref().map(json),
