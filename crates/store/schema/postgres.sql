@@ -25,6 +25,12 @@ audit.subject text COLLATE "C" NOT NULL
 audit.detail text COLLATE "C" NOT NULL
 audit_tail.project text COLLATE "C" NOT NULL
 audit_tail.seq bigint NOT NULL
+blob_refs.project text COLLATE "C" NOT NULL
+blob_refs.hash text COLLATE "C" NOT NULL
+blob_refs.run uuid NOT NULL
+blobs.project text COLLATE "C" NOT NULL
+blobs.hash text COLLATE "C" NOT NULL
+blobs.bytes bytea NOT NULL
 commands.project text COLLATE "C" NOT NULL
 commands.id uuid NOT NULL
 commands.at bigint NOT NULL
@@ -229,6 +235,7 @@ worker_services.project text COLLATE "C" NOT NULL
 worker_services.service text COLLATE "C" NOT NULL
 worker_services.worker text COLLATE "C" NOT NULL
 
+blobs: CHECK (length(hash) = 64)
 jobs: CHECK (NOT is_dead_letter OR status = 'failed'::text AND run IS NULL)
 jobs: CHECK (is_open = (status <> ALL (ARRAY['completed'::text, 'failed'::text, 'canceled'::text])))
 jobs: CHECK (is_open OR due_at IS NULL AND wake_at IS NULL)
@@ -248,6 +255,9 @@ CREATE INDEX audit_by_what ON public.audit USING btree (project, what, seq)
 CREATE INDEX audit_by_who ON public.audit USING btree (project, who, seq)
 CREATE UNIQUE INDEX audit_pkey ON public.audit USING btree (project, seq)
 CREATE UNIQUE INDEX audit_tail_pkey ON public.audit_tail USING btree (project)
+CREATE INDEX blob_refs_by_run ON public.blob_refs USING btree (run)
+CREATE UNIQUE INDEX blob_refs_pkey ON public.blob_refs USING btree (project, hash, run)
+CREATE UNIQUE INDEX blobs_pkey ON public.blobs USING btree (project, hash)
 CREATE INDEX commands_by_age ON public.commands USING btree (at)
 CREATE UNIQUE INDEX commands_pkey ON public.commands USING btree (id)
 CREATE INDEX firings_by_started ON public.firings USING btree (started, is_run)
@@ -604,7 +614,7 @@ VIEW task_queue
             ELSE regexp_replace(jobs.call_node, '/[^/]*$'::text, ''::text)
         END AS node_key,
     jobs.name AS service,
-    (json_build_object('input', (readable(job_specs.payload) -> 'input'::text), 'params', (readable(job_specs.payload) -> 'params'::text), 'run_id', (((jobs.call_run)::text || '.'::text) || jobs.call_fence)))::text AS input_json,
+    (json_build_object('input', (readable(job_specs.payload) -> 'input'::text), 'params', COALESCE((readable(job_specs.payload) -> 'params'::text), written_out(jobs.project, (readable(job_specs.payload) -> 'params_in'::text))), 'run_id', (((jobs.call_run)::text || '.'::text) || jobs.call_fence)))::text AS input_json,
         CASE jobs.status
             WHEN 'canceled'::text THEN 'cancelled'::text
             ELSE jobs.status
@@ -674,7 +684,7 @@ VIEW tasks
             WHEN ((runs.status = 'waiting'::text) OR (runs.status = 'paused'::text)) THEN 'running'::text
             ELSE runs.status
         END AS status,
-    COALESCE(( SELECT (((readable(journal.events) -> 0) -> 'params'::text))::text AS text
+    COALESCE(( SELECT (COALESCE(((readable(journal.events) -> 0) -> 'params'::text), written_out(runs.project, ((readable(journal.events) -> 0) -> 'params_in'::text))))::text AS "coalesce"
            FROM journal
           WHERE ((journal.run = runs.id) AND (journal.seq = 1))), '{}'::text) AS params_json,
     COALESCE(runs.shared, '{}'::text) AS shared_json,
@@ -806,7 +816,7 @@ VIEW workflow_logs
             WHEN 'logged'::text THEN '{}'::text
             ELSE ( SELECT (('{'::text || COALESCE(string_agg((((to_json(one.key))::text || ':'::text) || (one.value)::text), ','::text ORDER BY one.n), ''::text)) || '}'::text)
                FROM json_each(told.event) WITH ORDINALITY one(key, value, n)
-              WHERE ((one.key <> ALL (ARRAY['e'::text, 'node'::text, 'params'::text, 'prices'::text, 'rechecks'::text, 'input'::text, 'output'::text, 'outputs'::text, 'memo'::text, 'result'::text, 'shared'::text, 'value'::text, 'names'::text])) AND (NOT ((told.kind = 'granted'::text) AND (one.key = 'by'::text)))))
+              WHERE ((one.key <> ALL (ARRAY['e'::text, 'node'::text, 'params'::text, 'params_in'::text, 'prices'::text, 'rechecks'::text, 'input'::text, 'output'::text, 'outputs'::text, 'memo'::text, 'result'::text, 'shared'::text, 'value'::text, 'names'::text])) AND (NOT ((told.kind = 'granted'::text) AND (one.key = 'by'::text)))))
         END AS data,
     to_char((to_timestamp((((told.at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS created_at
    FROM ( SELECT events.run,
@@ -1008,7 +1018,7 @@ VIEW workflow_tasks
                   WHERE ((events.run = runs.id) AND (events.kind = ANY (ARRAY['started'::text, 'rerun'::text, 'done'::text, 'signaled'::text])))
                 ), base AS MATERIALIZED (
                  SELECT said.n,
-                    COALESCE((said.event -> 'shared'::text), ( SELECT (said.event -> 'params'::text)
+                    COALESCE((said.event -> 'shared'::text), ( SELECT COALESCE((said.event -> 'params'::text), written_out(runs.project, (said.event -> 'params_in'::text))) AS "coalesce"
                            FROM versions
                           WHERE ((versions.id = runs.version) AND (versions.form = 'dag'::text))), '{}'::json) AS given
                    FROM said

@@ -43,6 +43,41 @@ CREATE INDEX audit_by_what ON audit (project, what, seq);
 
 CREATE INDEX audit_by_who ON audit (project, who, seq);
 
+CREATE TABLE blob_refs (
+    project TEXT NOT NULL DEFAULT 'default',
+    hash TEXT NOT NULL,
+    run BLOB NOT NULL,
+    PRIMARY KEY (project, hash, run)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX blob_refs_by_run ON blob_refs (run);
+
+CREATE TABLE blobs (
+    project TEXT NOT NULL DEFAULT 'default',
+    hash TEXT NOT NULL CHECK (length(hash) = 64),
+    bytes BLOB NOT NULL,
+    PRIMARY KEY (project, hash)
+) STRICT;
+
+CREATE VIEW call_params AS
+SELECT jobs.id AS job, CASE
+        WHEN job_specs.payload -> '$.params_in' IS NULL THEN job_specs.payload -> '$.params'
+        ELSE (
+            SELECT json_group_object(field.key, json(field.json)) FROM (
+                SELECT one.key, min(layer.key), CASE one.type
+                        WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' WHEN 'null' THEN 'null'
+                        WHEN 'object' THEN one.value WHEN 'array' THEN one.value
+                        ELSE json_quote(one.value)
+                    END AS json
+                FROM json_each(job_specs.payload -> '$.params_in') AS layer
+                    LEFT JOIN blobs ON blobs.project = jobs.project AND blobs.hash = layer.value ->> '$.blob'
+                    JOIN json_each(coalesce(CAST(blobs.bytes AS TEXT), layer.value -> '$.inline')) AS one
+                GROUP BY one.key
+            ) AS field
+        )
+    END AS params
+FROM jobs JOIN job_specs ON job_specs.job = jobs.id WHERE jobs.call_run IS NOT NULL;
+
 CREATE TABLE commands (
     id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
     project TEXT NOT NULL DEFAULT 'default',
@@ -689,6 +724,25 @@ CREATE TABLE snapshots (
     state BLOB NOT NULL
 ) STRICT;
 
+CREATE VIEW start_params AS
+SELECT runs.id AS run, CASE
+        WHEN entries.events -> '$[0].params_in' IS NULL THEN entries.events -> '$[0].params'
+        ELSE (
+            SELECT json_group_object(field.key, json(field.json)) FROM (
+                SELECT one.key, min(layer.key), CASE one.type
+                        WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' WHEN 'null' THEN 'null'
+                        WHEN 'object' THEN one.value WHEN 'array' THEN one.value
+                        ELSE json_quote(one.value)
+                    END AS json
+                FROM json_each(entries.events -> '$[0].params_in') AS layer
+                    LEFT JOIN blobs ON blobs.project = runs.project AND blobs.hash = layer.value ->> '$.blob'
+                    JOIN json_each(coalesce(CAST(blobs.bytes AS TEXT), layer.value -> '$.inline')) AS one
+                GROUP BY one.key
+            ) AS field
+        )
+    END AS params
+FROM runs JOIN entries ON entries.run = runs.id AND entries.seq = 1;
+
 CREATE VIEW task_queue AS
 SELECT jobs.id AS job,
     lower(
@@ -705,7 +759,7 @@ SELECT jobs.id AS job,
     END AS node_key,
     jobs.name AS service,
     json_object(
-        'input', job_specs.payload -> '$.input', 'params', job_specs.payload -> '$.params',
+        'input', job_specs.payload -> '$.input', 'params', json((SELECT call_params.params FROM call_params WHERE call_params.job = jobs.id)),
         'run_id', lower(
         hex(substr(jobs.call_run, 1, 4)) || '-' || hex(substr(jobs.call_run, 5, 2)) || '-'
         || hex(substr(jobs.call_run, 7, 2)) || '-' || hex(substr(jobs.call_run, 9, 2)) || '-' || hex(substr(jobs.call_run, 11))
@@ -772,7 +826,7 @@ SELECT runs.id AS run,
         ELSE runs.status
     END AS status,
     coalesce(
-        (SELECT entries.events -> '$[0].params' FROM entries WHERE entries.run = runs.id AND entries.seq = 1), '{}'
+        (SELECT start_params.params FROM start_params WHERE start_params.run = runs.id), '{}'
     ) AS params_json,
     -- The shared state of an open run is in the journal only.
     coalesce(runs.shared, '{}') AS shared_json,
@@ -893,7 +947,7 @@ SELECT told.run, 'run_' || lower(hex(told.run)) || '.' || told.seq || '.' || tol
     END AS message,
     CASE told.kind
         WHEN 'logged' THEN '{}'
-        ELSE json_remove(told.event, '$.e', '$.node', '$.params', '$.prices', '$.rechecks', '$.input', '$.output',
+        ELSE json_remove(told.event, '$.e', '$.node', '$.params', '$.params_in', '$.prices', '$.rechecks', '$.input', '$.output',
             '$.outputs', '$.memo', '$.result', '$.shared', '$.value', '$.names',
             iif(told.kind = 'granted', '$.by', '$.e'))
     END AS data,
@@ -1012,7 +1066,8 @@ SELECT runs.id AS run, 'run_' || lower(hex(runs.id)) AS id, runs.account AS acco
         ),
         base AS MATERIALIZED (
             SELECT n, coalesce(event -> '$.shared', (
-                SELECT said.event -> '$.params' FROM versions WHERE id = runs.version AND form = 'dag'
+                SELECT start_params.params FROM versions, start_params
+                WHERE versions.id = runs.version AND versions.form = 'dag' AND start_params.run = runs.id
             ), '{}') AS given FROM said
             WHERE kind = 'started' OR (kind = 'rerun' AND event -> '$.shared' IS NOT NULL) ORDER BY n DESC LIMIT 1
         ),

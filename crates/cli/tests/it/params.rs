@@ -152,7 +152,7 @@ async fn jobs_and_child_runs_find_their_params_after_a_kill() {
     server.spawn();
     server.ready().await;
     for child in &children {
-        let path = format!("/api/v1/runs/{}/signals", child["id"].as_str().unwrap());
+        let path = format!("/api/v1/runs/{}/signal", child["id"].as_str().unwrap());
         post(&client, &path, json!({"key": "go", "value": true})).await;
     }
     let mut n_done = 0;
