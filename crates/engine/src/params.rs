@@ -184,7 +184,7 @@ impl Params {
         self.large().next()?;
         let stored = |layer: &Arc<ParamLayer>| {
             if !layer.is_large() {
-                return StoredLayer::Inline(layer.clone());
+                return StoredLayer::Inline { inline: layer.clone() };
             }
             let blob = layer.blob(&hash);
             StoredLayer::Blob { hash: blob.hash.clone(), bytes: blob.text.len() }
@@ -241,7 +241,8 @@ pub enum StoredLayer {
         /// The size of the blob.
         bytes: usize,
     },
-    Inline(#[serde(with = "inline")] Arc<ParamLayer>),
+    /// In a field of its own, so that no parameter can pass for a reference.
+    Inline { inline: Arc<ParamLayer> },
 }
 
 /// A blob that a row refers to is not there.
@@ -254,7 +255,7 @@ impl StoredLayer {
     pub fn hash(&self) -> Option<&str> {
         match self {
             StoredLayer::Blob { hash, .. } => Some(hash),
-            StoredLayer::Inline(_) => None,
+            StoredLayer::Inline { .. } => None,
         }
     }
 
@@ -262,7 +263,7 @@ impl StoredLayer {
     pub fn bytes(&self) -> usize {
         match self {
             StoredLayer::Blob { bytes, .. } => *bytes,
-            StoredLayer::Inline(layer) => layer.bytes(),
+            StoredLayer::Inline { inline } => inline.bytes(),
         }
     }
 
@@ -273,32 +274,9 @@ impl StoredLayer {
     ) -> Result<Params, MissingBlob> {
         let layers = layers.iter().map(|layer| match layer {
             StoredLayer::Blob { hash, .. } => find(hash).ok_or_else(|| MissingBlob(hash.clone())),
-            StoredLayer::Inline(layer) => Ok(layer.clone()),
+            StoredLayer::Inline { inline } => Ok(inline.clone()),
         });
         Ok(Params::of(layers.collect::<Result<Vec<_>, _>>()?))
-    }
-}
-
-/// An inline layer stands in a field of its own, so that no parameter can pass for a reference.
-mod inline {
-    use super::{Arc, Deserialize, Deserializer, ParamLayer, Serialize, Serializer};
-
-    #[derive(Serialize)]
-    struct Written<'l> {
-        inline: &'l ParamLayer,
-    }
-
-    #[derive(Deserialize)]
-    struct Read {
-        inline: ParamLayer,
-    }
-
-    pub(super) fn serialize<S: Serializer>(layer: &Arc<ParamLayer>, to: S) -> Result<S::Ok, S::Error> {
-        Written { inline: layer }.serialize(to)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<ParamLayer>, D::Error> {
-        Ok(Arc::new(Read::deserialize(from)?.inline))
     }
 }
 

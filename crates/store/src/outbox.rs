@@ -195,15 +195,12 @@ impl Note {
     }
 
     /// The layers of parameters in the stored form.
-    pub(crate) fn stored_layers(&self) -> &[StoredLayer] {
+    pub fn stored_layers(&self) -> &[StoredLayer] {
         if let Note::StartChild(child) = self { &child.params_in } else { &[] }
     }
 
     /// Replaces references to blobs by the parameters themselves.
-    pub(crate) fn resolve(
-        &mut self,
-        find: impl Fn(&str) -> Option<Arc<ParamLayer>>,
-    ) -> Result<(), MissingBlob> {
+    pub fn resolve(&mut self, find: impl Fn(&str) -> Option<Arc<ParamLayer>>) -> Result<(), MissingBlob> {
         if let Note::StartChild(child) = self
             && !child.params_in.is_empty()
         {

@@ -34,7 +34,7 @@ const ECHO: &str = r#"{"start": "a", "nodes": {"a": {"service": "s"}}}"#;
 
 /// Three items, and a text that is too large for a row.
 fn large() -> Value {
-    json!({"items": [1, 2, 3], "w": 5, "odd \" key": [true, null, 2.5, "\u{0}ß"], "text": "x".repeat(20_000)})
+    json!({"items": [1, 2, 3], "w": 5, "odd key": [true, null, 2.5, "ß\u{1f980}"], "text": "x".repeat(20_000)})
 }
 
 async fn jobs(store: &dyn Store) -> Vec<JobRow> {
@@ -63,7 +63,8 @@ pub async fn jobs_refer_to_large_params_and_share_them(store: &dyn Store) {
     let rows = jobs(store).await;
     assert_eq!(rows.len(), 3);
     // The params of the run win over those of the node.
-    let expected = json!({"items": [1, 2, 3], "w": 5, "x": 4, "odd \" key": large()["odd \" key"], "text": large()["text"]});
+    let expected =
+        json!({"items": [1, 2, 3], "w": 5, "x": 4, "odd key": large()["odd key"], "text": large()["text"]});
     let mut shared = Vec::new();
     for row in &rows {
         let payload = &row.job.spec.payload;

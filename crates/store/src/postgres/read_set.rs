@@ -109,7 +109,9 @@ impl ReadSet {
             ReadKind::Versions => {
                 self.versions.insert(columns.id()?, columns.id()?);
             }
-            ReadKind::Blobs => drop(self.blobs.insert(columns.text()?)),
+            ReadKind::Blobs => {
+                self.blobs.insert(columns.text()?);
+            }
             ReadKind::Commands => {
                 let committed = commit::read(row)?;
                 self.commands.insert(committed.command, committed);
