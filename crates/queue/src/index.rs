@@ -155,8 +155,7 @@ impl JobIndex {
                 self.servers.note_given(at, given, &mut own);
                 bytes = bytes.saturating_add(self.reserve(given, now, &mut taken));
                 // The worker gets parameters that the index holds by reference only.
-                bytes = bytes
-                    .saturating_add(taken.last().map_or(0, |row| referenced_bytes(&row.job.spec.payload)));
+                bytes = bytes.saturating_add(taken.last().map_or(0, |row| referenced_bytes(row)));
             }
             heads.extend(self.lists.head(query, &limited, at).map(|head| Reverse((head, at))));
         }

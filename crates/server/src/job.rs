@@ -3,7 +3,6 @@
 
 mod body;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -102,10 +101,7 @@ pub(crate) async fn find(app: &App, text: &str) -> ApiResult<JobRow> {
 
 /// The job with the large parameters of its call in place of references to them.
 async fn written_out(app: &App, mut row: JobRow) -> ApiResult<JobRow> {
-    let hashes: BTreeSet<String> = match row.origin.call {
-        Some(_) => blob::blobs_of_call(&row.job.spec.payload).into_iter().collect(),
-        None => BTreeSet::new(),
-    };
+    let hashes = blob::blobs_of_jobs([&row]);
     if !hashes.is_empty() {
         let found = app.store().blobs(app.project(), hashes).await?;
         let spec = Arc::make_mut(&mut row.job.spec);

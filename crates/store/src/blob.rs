@@ -4,7 +4,7 @@
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod cache;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ use windlass_engine::effect::Order;
 use windlass_engine::params::{Blob, MissingBlob, ParamLayer, Params, StoredLayer};
 
 use crate::error::StoreError;
+use crate::job::JobRow;
 
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) use cache::{BlobCache, RefersToBlobs, read, referenced};
@@ -59,15 +60,20 @@ fn stored_params(payload: &Value) -> Option<Vec<StoredLayer>> {
     Vec::deserialize(payload.get(STORED)?).ok()
 }
 
-/// The hashes of the blobs that the payload of a call's job refers to.
-pub fn blobs_of_call(payload: &Value) -> Vec<String> {
-    let layers = stored_params(payload).unwrap_or_default();
-    layers.iter().filter_map(StoredLayer::hash).map(str::to_owned).collect()
+/// The stored parameters of the call that a job carries. The payload of a plain job is its client's.
+fn layers_of(row: &JobRow) -> Vec<StoredLayer> {
+    row.origin.call.as_ref().and_then(|_| stored_params(&row.job.spec.payload)).unwrap_or_default()
 }
 
-/// The bytes that the payload of a call's job grows by when its parameters are written out.
-pub fn referenced_bytes(payload: &Value) -> usize {
-    stored_params(payload).unwrap_or_default().iter().map(StoredLayer::bytes).sum()
+/// The hashes of the blobs that jobs refer to.
+pub fn blobs_of_jobs<'r>(rows: impl IntoIterator<Item = &'r JobRow>) -> BTreeSet<String> {
+    let layers = rows.into_iter().flat_map(layers_of);
+    layers.filter_map(|layer| layer.hash().map(str::to_owned)).collect()
+}
+
+/// The bytes that a job grows by when the parameters that it refers to are written out.
+pub fn referenced_bytes(row: &JobRow) -> usize {
+    layers_of(row).iter().map(StoredLayer::bytes).fold(0, usize::saturating_add)
 }
 
 /// The parameters of a call, from the payload of its job.

@@ -138,13 +138,8 @@ pub fn project(
         cancel: Vec::new(),
         postings: Vec::new(),
         messages: Vec::new(),
-        blobs: Vec::new(),
+        blobs: large_params(step),
     };
-    for event in &step.events {
-        if let Event::Started(start) = event {
-            rows.refer_to(&start.params);
-        }
-    }
     let first = run.length.saturating_sub(step.events.len() as u64);
     let is_end = |event: &Event| matches!(event, Event::Ended { .. });
     let ends = step.events.iter().zip(first + 1..).filter(|(event, _)| is_end(event));
@@ -154,12 +149,8 @@ pub fn project(
     for effect in &step.effects {
         match effect {
             Effect::Call(order) => match &order.exec {
-                Exec::Queue => {
-                    rows.refer_to(&order.params);
-                    rows.make_job(&mut seen, job_of(order, now));
-                }
+                Exec::Queue => rows.make_job(&mut seen, job_of(order, now)),
                 Exec::Flow { flow, version } => {
-                    rows.refer_to(&order.params);
                     let note = Note::StartChild(Box::new(child_of(run, order, flow, *version)));
                     rows.tell_child(run, order.fence, note, now);
                 }
@@ -202,14 +193,6 @@ pub fn project(
 }
 
 impl Rows {
-    fn refer_to(&mut self, params: &Params) {
-        for layer in params.large() {
-            if !self.blobs.iter().any(|known| Arc::ptr_eq(known, layer)) {
-                self.blobs.push(layer.clone());
-            }
-        }
-    }
-
     fn make_job(&mut self, seen: &mut Seen, change: JobChange) {
         seen.made.insert(change.job.id, self.jobs.len());
         self.jobs.push(change);
@@ -346,6 +329,28 @@ fn job_of(order: &Order, now: Timestamp) -> JobChange {
     job.memo = order.memo.as_deref().cloned();
     let call = CallRef { run: order.run, node: order.node.clone(), fence: order.fence };
     JobChange { expected_rev: Revision(0), job, origin: JobOrigin { call: Some(call), schedule: None } }
+}
+
+/// The large parameters that the rows of a step refer to: of its start, its jobs and its child runs.
+fn large_params(step: &RunStep) -> Vec<Arc<ParamLayer>> {
+    let starts = step.events.iter().filter_map(|event| match event {
+        Event::Started(start) => Some(&start.params),
+        _ => None,
+    });
+    let calls = step.effects.iter().filter_map(|effect| match effect {
+        Effect::Call(order) => match order.exec {
+            Exec::Queue | Exec::Flow { .. } => Some(&order.params),
+            Exec::Http | Exec::Func { .. } | Exec::Script(_) => None,
+        },
+        _ => None,
+    });
+    let mut found: Vec<Arc<ParamLayer>> = Vec::new();
+    for layer in starts.chain(calls).flat_map(Params::large) {
+        if !found.iter().any(|known| Arc::ptr_eq(known, layer)) {
+            found.push(layer.clone());
+        }
+    }
+    found
 }
 
 /// The child run that makes a call.

@@ -1,6 +1,5 @@
 //! Large parameters: stored once, referred to by journals, jobs and messages, and deleted with the last run that does.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -15,7 +14,7 @@ use windlass_engine::project::Project;
 use windlass_engine::run::Run;
 use windlass_store::Store;
 use windlass_store::blob::{
-    FoundBlobs, blob_of, blobs_of_call, params_of_call, referenced_bytes, written_out,
+    FoundBlobs, blob_of, blobs_of_jobs, params_of_call, referenced_bytes, written_out,
 };
 use windlass_store::commit::Commit;
 use windlass_store::job::{JobQuery, JobRow};
@@ -69,8 +68,8 @@ pub async fn jobs_refer_to_large_params_and_share_them(store: &dyn Store) {
     for row in &rows {
         let payload = &row.job.spec.payload;
         assert!(payload.to_string().len() < 1_000, "{payload}");
-        assert!(referenced_bytes(payload) > 20_000);
-        let hashes: BTreeSet<String> = blobs_of_call(payload).into_iter().collect();
+        assert!(referenced_bytes(row) > 20_000);
+        let hashes = blobs_of_jobs([row]);
         assert_eq!(hashes.len(), 1);
         let blobs = store.blobs(&Project::DEFAULT, hashes).await.unwrap();
         assert_eq!(json!(params_of_call(payload, &blobs).unwrap()), expected);

@@ -1,7 +1,7 @@
 //! Durable claims: the jobs that the dispatcher chose become committed leases. A job with a failed commit goes back to
 //! the dispatcher, or is read again when another server changed it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -125,9 +125,7 @@ impl ClaimWriter {
 
     /// The large parameters of calls: jobs of one run share them.
     async fn blobs_of(&self, rows: &[Arc<JobRow>]) -> Result<FoundBlobs, StoreError> {
-        let calls = rows.iter().filter(|row| row.origin.call.is_some());
-        let hashes: BTreeSet<String> =
-            calls.flat_map(|row| blob::blobs_of_call(&row.job.spec.payload)).collect();
+        let hashes = blob::blobs_of_jobs(rows.iter().map(|row| &**row));
         if hashes.is_empty() {
             return Ok(FoundBlobs::new());
         }
