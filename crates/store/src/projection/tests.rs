@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use serde_json::json;
 use windlass_engine::counter::{Epoch, Fence};
 use windlass_engine::definition::{Strictness, compile};
 use windlass_engine::event::{Parent, Start};
