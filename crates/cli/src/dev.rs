@@ -8,7 +8,9 @@ mod example;
 mod expect;
 mod play;
 
+use std::fs::{DirBuilder, Permissions};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +40,8 @@ use play::ExampleOutcome;
 const PORT: u16 = 8070;
 /// The directory of the store.
 const DIR: &str = ".windlass";
+/// Rights of that directory: other users of the machine cannot enter it.
+const DIR_MODE: u32 = 0o700;
 /// The default directory of examples.
 const EXAMPLES: &str = "examples";
 /// The id of the worker in this process.
@@ -147,9 +151,19 @@ async fn config(flags: &DevArgs, examples: &Examples) -> Result<ServerConfig> {
     })
 }
 
-/// The file of the store, in a directory that version control leaves alone.
+/// The file of the store, in a directory that version control leaves alone and other users cannot enter.
 fn store_file(dir: &Path) -> Result<PathBuf> {
-    std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    let made = DirBuilder::new().recursive(true).mode(DIR_MODE).create(dir);
+    made.with_context(|| format!("cannot make {}", dir.display()))?;
+    let rights = std::fs::metadata(dir)?.permissions();
+    if rights.mode() & 0o777 & !DIR_MODE != 0 {
+        let narrowed = std::fs::set_permissions(dir, Permissions::from_mode(DIR_MODE));
+        narrowed.with_context(|| format!("cannot close {} to other users", dir.display()))?;
+        output::message(&format!(
+            "{} was open to other users of this machine: it is closed now",
+            dir.display()
+        ));
+    }
     let ignore = dir.join(".gitignore");
     if !ignore.exists() {
         std::fs::write(&ignore, "*\n").with_context(|| format!("cannot write {}", ignore.display()))?;

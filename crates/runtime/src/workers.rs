@@ -305,6 +305,9 @@ fn check_names(worker: &WorkerRow) -> Result<(), String> {
         if name.len() > NAME_BYTES {
             return Err(format!("a {what} of the worker is longer than {NAME_BYTES} bytes: shorten it"));
         }
+        if name.contains(char::is_control) {
+            return Err(format!("a {what} of the worker has control characters: leave them out"));
+        }
     }
     for (what, names) in [("services", &worker.services), ("queues", &worker.queues)] {
         if names.len() > NAMES_MAX {

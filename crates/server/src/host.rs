@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
+use axum::http::HeaderValue;
 use axum::http::header::HOST;
 use axum::http::uri::Authority;
 use axum::middleware::Next;
@@ -28,10 +29,8 @@ impl HostCheck {
     }
 
     fn verify(&self, request: &Request) -> Result<(), ApiError> {
-        let authority = requested(request)?;
-        if self.allows(authority.host()) {
-            return Ok(());
-        }
+        let mut asked = requested(request)?.into_iter();
+        let Some(authority) = asked.find(|authority| !self.allows(authority.host())) else { return Ok(()) };
         let name: String = authority.host().chars().take(100).collect();
         let detail = format!(
             "this server is not known as `{name}`: use its IP address or localhost, or start it with --host {name}"
@@ -55,23 +54,28 @@ fn canonical(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
-/// The host and port that the request asks for: those of the request line if it has them, else of the `Host` header.
-fn requested(request: &Request) -> Result<Authority, ApiError> {
-    if let Some(authority) = request.uri().authority() {
-        return Ok(authority.clone());
+/// The hosts that the request asks for: in its request line, in its `Host` header, or in both. A proxy may go by the
+/// other one than this server does, so each of them counts.
+fn requested(request: &Request) -> Result<Vec<Authority>, ApiError> {
+    let mut asked: Vec<Authority> = request.uri().authority().cloned().into_iter().collect();
+    let headers: Vec<&HeaderValue> = request.headers().get_all(HOST).iter().collect();
+    match headers.as_slice() {
+        // HTTP/2 has the host in its request line alone.
+        [] if !asked.is_empty() => {}
+        [host] => asked.push(read(host)?),
+        _ => {
+            let detail = "the request needs exactly one Host header: send the name or address of the server";
+            return Err(ApiError::new(Code::BadHeader, detail));
+        }
     }
-    let mut headers = request.headers().get_all(HOST).iter();
-    let (Some(host), None) = (headers.next(), headers.next()) else {
-        let detail = "the request needs exactly one Host header: send the name or address of the server";
-        return Err(ApiError::new(Code::BadHeader, detail));
-    };
-    let read = || host.to_str().ok()?.parse::<Authority>().ok();
-    let is_plain = |authority: &Authority| !authority.as_str().contains('@');
-    read().filter(is_plain).ok_or_else(|| {
-        ApiError::new(
-            Code::BadHeader,
-            "the Host header is not a host name: send a name or an address and a port",
-        )
+    Ok(asked)
+}
+
+fn read(host: &HeaderValue) -> Result<Authority, ApiError> {
+    let authority = host.to_str().ok().and_then(|text| text.parse::<Authority>().ok());
+    authority.filter(|authority| !authority.as_str().contains('@')).ok_or_else(|| {
+        let detail = "the Host header is not a host name: send a name or an address and a port";
+        ApiError::new(Code::BadHeader, detail)
     })
 }
 
@@ -113,7 +117,8 @@ mod tests {
         ] {
             assert_eq!(verdict(&check, &[host], "/"), Ok(()), "{host}");
         }
-        assert_eq!(verdict(&check, &["evil.example"], "http://localhost:8070/"), Ok(()));
+        assert_eq!(verdict(&check, &["localhost:8070"], "http://127.0.0.1:8070/"), Ok(()));
+        assert_eq!(verdict(&check, &[], "http://localhost:8070/"), Ok(()));
     }
 
     #[test]
@@ -124,7 +129,10 @@ mod tests {
         {
             assert_eq!(verdict(&check, &[host], "/"), Err(Code::UnknownHost), "{host}");
         }
-        assert_eq!(verdict(&check, &["localhost"], "http://evil.example/"), Err(Code::UnknownHost));
+        for (host, uri) in [("localhost", "http://evil.example/"), ("evil.example", "http://localhost:8070/")]
+        {
+            assert_eq!(verdict(&check, &[host], uri), Err(Code::UnknownHost), "{host} {uri}");
+        }
     }
 
     #[test]

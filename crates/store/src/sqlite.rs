@@ -11,6 +11,7 @@ mod error;
 mod list;
 mod lock;
 mod oneshot;
+mod private_file;
 mod readers;
 mod schema;
 mod shorthand;
@@ -46,6 +47,7 @@ mod copy;
 mod retain;
 
 use std::fs;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -79,6 +81,7 @@ use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 use column::SqliteColumns;
 use lock::FileLock;
+pub use private_file::ExposedFile;
 use readers::Readers;
 use writer::SqliteWriter;
 use writer_cache::WriterCache;
@@ -90,6 +93,7 @@ pub struct Sqlite {
     readers: Readers,
     writer: SqliteWriter,
     is_shared: bool,
+    exposed: Vec<ExposedFile>,
     _lock: FileLock,
     _temporary: Option<TempDirectory>,
 }
@@ -115,13 +119,14 @@ impl Sqlite {
         // The same file under another name is the same store.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let lock = FileLock::take(&path)?;
+        let exposed = private_file::protect(&path).map_err(StoreError::unavailable)?;
         let mut db = Connection::open(&path)?;
         schema::prepare_writer(&db, durability)?;
         schema::migrate(&mut db)?;
         check(&db)?;
         let writer = SqliteWriter::start(db)?;
         let readers = Readers::start(&path)?;
-        Ok(Sqlite { readers, writer, is_shared: false, _lock: lock, _temporary: None })
+        Ok(Sqlite { readers, writer, is_shared: false, exposed, _lock: lock, _temporary: None })
     }
 
     /// Opens a store that is deleted on drop: for tests and trials.
@@ -129,6 +134,11 @@ impl Sqlite {
         let temporary = TempDirectory::make().map_err(StoreError::unavailable)?;
         let store = Sqlite::open(temporary.0.join("store.db"), durability)?;
         Ok(Sqlite { _temporary: Some(temporary), ..store })
+    }
+
+    /// Files of the store that other users of the machine could open until this server opened the store.
+    pub fn exposed_files(&self) -> &[ExposedFile] {
+        &self.exposed
     }
 
     /// The same store for several servers of this process.
@@ -552,7 +562,7 @@ impl TempDirectory {
         loop {
             let name = format!("windlass-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
             let path = std::env::temp_dir().join(name);
-            match fs::create_dir(&path) {
+            match fs::DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => return Ok(TempDirectory(path)),
                 // A process with the same id left it behind.
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}

@@ -9,6 +9,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use windlass_runtime::{Runtime, Settings};
+use windlass_store::sqlite::ExposedFile;
 use windlass_store::{Postgres, Sqlite, Store};
 
 use super::config::{DatabaseUrl, ServerConfig, StoreLocation};
@@ -111,7 +112,16 @@ async fn open(config: &ServerConfig) -> Result<Arc<dyn Store>> {
         Some(path) => Sqlite::open(path, durability),
         None => Sqlite::temporary(durability),
     });
-    Ok(Arc::new(opened.await??))
+    let opened = opened.await??;
+    for ExposedFile { path, is_narrowed } in opened.exposed_files() {
+        let path = path.display();
+        if *is_narrowed {
+            tracing::warn!(%path, "other users of this machine could open the file: only its owner can from now on");
+        } else {
+            tracing::warn!(%path, "other users of this machine can open the file, and its rights cannot be changed: run chmod 600 as its owner");
+        }
+    }
+    Ok(Arc::new(opened))
 }
 
 fn settings(config: &ServerConfig) -> Settings {

@@ -196,8 +196,14 @@ impl Reader {
         if name.len() > limits::NAME_BYTES {
             let reason = format!("`{}` is longer than {} bytes", shown(name), limits::NAME_BYTES);
             self.error(path, reason);
+            return false;
         }
-        name.len() <= limits::NAME_BYTES
+        // A name is printed in terminals and logs.
+        if name.contains(char::is_control) {
+            self.error(path, format!("`{}` has control characters: leave them out", shown(name)));
+            return false;
+        }
+        true
     }
 
     /// Checks a key that is written to the shared state.

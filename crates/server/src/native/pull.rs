@@ -47,6 +47,8 @@ pub(crate) async fn claim(
     check::name("worker_id", &claim.worker_id)?;
     check::within("queues", claim.queues.len(), 0, NAMES_MAX)?;
     check::within("services", claim.services.len(), 0, NAMES_MAX)?;
+    claim.queues.iter().try_for_each(|queue| check::name("queues", queue))?;
+    claim.services.iter().try_for_each(|service| check::name("services", service))?;
     if claim.queues.is_empty() && claim.services.is_empty() {
         let reason = "there are neither `queues` nor `services`: name the queues or services of the worker";
         return Err(ApiError::field(Code::InvalidBody, "queues", reason));

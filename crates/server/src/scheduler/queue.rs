@@ -97,7 +97,7 @@ pub(super) async fn complete(State(surface): State<Surface>, ask: RequestFields)
         job,
         fence,
         outcome,
-        worker: ask.text("worker_id")?.map(str::to_owned),
+        worker: ask.name("worker_id")?.map(str::to_owned),
         log,
         retry_after_ms: None,
     };

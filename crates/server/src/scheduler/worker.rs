@@ -66,6 +66,9 @@ fn url_of(ask: &RequestFields) -> Result<Option<String>, Failure> {
     if url.is_some_and(|url| url.len() > URL_MAX) {
         return Err(Failure::bad(format!("`url` is longer than {URL_MAX} bytes")));
     }
+    if url.is_some_and(|url| url.contains(char::is_control)) {
+        return Err(Failure::bad("`url` has control characters: leave them out"));
+    }
     Ok(url.map(str::to_owned))
 }
 
