@@ -58,6 +58,9 @@ fn canonical(name: &str) -> String {
 /// other one than this server does, so each of them counts.
 fn requested(request: &Request) -> Result<Vec<Authority>, ApiError> {
     let mut asked: Vec<Authority> = request.uri().authority().cloned().into_iter().collect();
+    if !asked.iter().all(is_plain) {
+        return Err(unreadable());
+    }
     let headers: Vec<&HeaderValue> = request.headers().get_all(HOST).iter().collect();
     match headers.as_slice() {
         // HTTP/2 has the host in its request line alone.
@@ -73,10 +76,20 @@ fn requested(request: &Request) -> Result<Vec<Authority>, ApiError> {
 
 fn read(host: &HeaderValue) -> Result<Authority, ApiError> {
     let authority = host.to_str().ok().and_then(|text| text.parse::<Authority>().ok());
-    authority.filter(|authority| !authority.as_str().contains('@')).ok_or_else(|| {
-        let detail = "the Host header is not a host name: send a name or an address and a port";
-        ApiError::new(Code::BadHeader, detail)
-    })
+    authority.filter(is_plain).ok_or_else(unreadable)
+}
+
+fn unreadable() -> ApiError {
+    let detail = "the host of the request is not a host name: send a name or an address and a port";
+    ApiError::new(Code::BadHeader, detail)
+}
+
+/// Whether there is nothing beside the host and a port. The parser finds the host `[::1]` in `[::1].evil.example`.
+fn is_plain(authority: &Authority) -> bool {
+    let beside = authority.as_str().strip_prefix(authority.host());
+    let is_port =
+        |rest: &str| rest.strip_prefix(':').is_some_and(|port| port.bytes().all(|b| b.is_ascii_digit()));
+    beside.is_some_and(|rest| rest.is_empty() || is_port(rest))
 }
 
 /// Refuses a request for an unknown host before any other check sees it.
@@ -138,9 +151,18 @@ mod tests {
     #[test]
     fn a_missing_doubled_or_unreadable_host_is_a_bad_request() {
         let check = HostCheck::new(&Options::default());
-        let wrong: [&[&str]; 5] = [&[], &["localhost", "localhost"], &[""], &["a b"], &["user@localhost"]];
+        let wrong: [&[&str]; 7] = [
+            &[],
+            &["localhost", "localhost"],
+            &[""],
+            &["a b"],
+            &["user@localhost"],
+            &["[::1].evil.example"],
+            &["localhost:evil"],
+        ];
         for hosts in wrong {
             assert_eq!(verdict(&check, hosts, "/"), Err(Code::BadHeader), "{hosts:?}");
         }
+        assert_eq!(verdict(&check, &["localhost"], "http://evil.example@localhost/"), Err(Code::BadHeader));
     }
 }

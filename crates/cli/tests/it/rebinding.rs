@@ -82,6 +82,10 @@ impl Target {
         self.every_spelling_is_refused().await;
         self.request_lines_and_streams_are_refused().await;
         assert_eq!(self.contents().await, before);
+        // The same flow under the name of the server: the attack fails because of its host and nothing else.
+        let known = [format!("host: {}", self.address)];
+        let (status, answer) = self.send("POST", "/api/v1/flows", &known, &script_flow().to_string()).await;
+        assert_eq!(status, 201, "{answer}");
         let hosts = [self.address.clone(), "LOCALHOST".into(), "localhost.:80".into(), "[::1]:1".into()];
         for host in hosts {
             let (status, answer) = self.send("GET", "/healthz", &[format!("host: {host}")], "").await;

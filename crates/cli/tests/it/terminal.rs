@@ -90,7 +90,7 @@ async fn names_with_control_characters_are_refused_on_every_surface() {
         ("POST", "/api/v1/jobs/claim", json!({"worker_id": "w", "queues": [bad]})),
         ("POST", "/api/v1/jobs/claim", json!({"worker_id": "w", "services": [bad]})),
         ("POST", "/api/v1/accounts", json!({"id": bad})),
-        ("PUT", "/api/v1/prices/a%1Bb", json!({"amount": 1})),
+        ("PUT", "/api/v1/prices/a%1Bb", json!({"unit_price": 1})),
         ("PUT", "/api/v1/queues/a%1Bb", json!({"paused": true})),
         ("POST", "/api/workers/register", json!({"id": bad, "services": ["s"], "type": "async"})),
         ("POST", "/api/workers/register", json!({"id": "w", "services": [bad], "type": "async"})),
