@@ -10,6 +10,7 @@ use windlass_engine::money::Amount;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
+use windlass_store::StoreKey;
 use windlass_store::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
 use windlass_store::audit::{AuditQuery, AuditRow};
 use windlass_store::commit::{Commit, Committed};
@@ -169,6 +170,7 @@ forward! {
         orphans(now: Timestamp, dead_after_ms: u64, after: Option<RunId>, limit: usize) -> Vec<RunRow>;
         retain(before: Timestamp, limit: usize) -> Retained;
         servers() -> Vec<ServerRow>;
+        store_key(name: &str, fresh: StoreKey) -> StoreKey;
         delete_servers(before: Timestamp) -> ();
         delete_workers(before: Timestamp, limit: usize) -> usize;
         delete_queues(before: Timestamp, limit: usize) -> usize;

@@ -65,6 +65,7 @@ pub fn store_fillers() -> impl Iterator<Item = StoreFiller> {
         outboxes::a_message_is_not_delivered_before_its_time
         schedules::a_manual_firing_is_not_a_slot
         records::workers_register_beat_and_are_found
+        records::a_key_of_the_store_is_made_once
         records::prices_and_queue_settings_are_replaced
         records::settings_of_services_are_replaced_and_removed
         records::the_audit_is_numbered_in_order

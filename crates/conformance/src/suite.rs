@@ -189,6 +189,7 @@ macro_rules! conformance {
             ]
             records: [
                 servers_beat_and_an_old_epoch_is_refused
+                a_key_of_the_store_is_made_once
                 servers_not_heard_of_for_long_are_forgotten
                 workers_register_beat_and_are_found
                 an_unknown_worker_is_told_to_register

@@ -14,6 +14,7 @@ use windlass_store::{Store, StoreError};
 use crate::body_budget::BodyBudget;
 use crate::clock::Clock;
 use crate::feed::Feed;
+use crate::grant::GrantSigner;
 use crate::{RuntimeError, Settings};
 
 /// Everything that an owner needs besides its own state.
@@ -22,6 +23,7 @@ pub(crate) struct Ctx {
     pub(crate) settings: Settings,
     pub(crate) clock: Clock,
     pub(crate) feed: Feed,
+    pub(crate) grants: GrantSigner,
     /// The memory of bodies of requests and of answers of workers.
     pub(crate) bodies: BodyBudget,
     /// Loops and calls; `Runtime::shut_down` waits for them.
@@ -34,10 +36,17 @@ pub(crate) struct Ctx {
 }
 
 impl Ctx {
-    pub(crate) fn new(store: Arc<dyn Store>, settings: Settings, clock: Clock, server: ServerRow) -> Self {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        settings: Settings,
+        clock: Clock,
+        grants: GrantSigner,
+        server: ServerRow,
+    ) -> Self {
         Ctx {
             clock,
             feed: Feed::new(store.is_shared()),
+            grants,
             bodies: BodyBudget::default(),
             store,
             tasks: TaskTracker::new(),

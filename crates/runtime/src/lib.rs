@@ -7,6 +7,7 @@
 pub mod body_budget;
 pub mod clock;
 pub mod error;
+pub mod grant;
 pub mod settings;
 
 pub mod calls;

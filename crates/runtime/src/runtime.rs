@@ -17,6 +17,7 @@ use crate::clock::Clock;
 use crate::cluster::{Cluster, ClusterState, Membership};
 use crate::ctx::{Ctx, sync_clock};
 use crate::doctor::Doctor;
+use crate::grant::{self, GrantSigner};
 use crate::jobs::relay::RedisRelay;
 use crate::jobs::{Jobs, JobsState, Reaper};
 use crate::money::{Money, MoneyState};
@@ -75,8 +76,9 @@ impl Runtime {
                 clock.not_before(row.beat_at);
             }
         }
+        let grants = GrantSigner::new(&store.store_key(grant::KEY_NAME, grant::fresh_key()).await?);
         let membership = Membership::begin(&*store, &settings.name, clock.now()).await?;
-        let runtime = Runtime::assemble(store, settings, clock, membership);
+        let runtime = Runtime::assemble(store, settings, clock, grants, membership);
         runtime.money().load_prices().await?;
         runtime.calls().load_services().await?;
         runtime.jobs().load_jobs().await?;
@@ -89,10 +91,18 @@ impl Runtime {
         let (clock, settings) = (Clock::default(), Settings::default());
         sync_clock(&clock, &*store).await?;
         let membership = Membership::none(clock.now());
-        Ok(Runtime::assemble(store, settings, clock, membership))
+        // It grants nothing, so the key of the store is not needed.
+        let grants = GrantSigner::new(&grant::fresh_key());
+        Ok(Runtime::assemble(store, settings, clock, grants, membership))
     }
 
-    fn assemble(store: Arc<dyn Store>, settings: Settings, clock: Clock, membership: Membership) -> Runtime {
+    fn assemble(
+        store: Arc<dyn Store>,
+        settings: Settings,
+        clock: Clock,
+        grants: GrantSigner,
+        membership: Membership,
+    ) -> Runtime {
         let inner = Inner {
             runs: RunsState::default(),
             calls: CallsState::new(&settings),
@@ -101,7 +111,7 @@ impl Runtime {
             schedules: SchedulesState::default(),
             money: MoneyState::default(),
             stats: Stats::new(clock.now()),
-            ctx: Ctx::new(store, settings, clock, membership.row().clone()),
+            ctx: Ctx::new(store, settings, clock, grants, membership.row().clone()),
             cluster: ClusterState::new(membership),
         };
         let inner = Arc::new(inner);
@@ -217,6 +227,11 @@ impl Runtime {
     /// The time of this server.
     pub fn clock(&self) -> &Clock {
         &self.ctx().clock
+    }
+
+    /// Signs and checks leases of jobs and ids of calls.
+    pub fn grants(&self) -> &GrantSigner {
+        &self.ctx().grants
     }
 
     /// The memory of bodies of requests and of answers of workers.

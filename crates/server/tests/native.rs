@@ -18,6 +18,8 @@ mod document;
 mod fault;
 #[path = "native/flow.rs"]
 mod flow;
+#[path = "native/grant.rs"]
+mod grant;
 #[path = "native/hostile.rs"]
 mod hostile;
 #[path = "native/job.rs"]

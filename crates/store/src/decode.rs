@@ -219,6 +219,8 @@ pub(crate) fn worker<C: Columns>(columns: &mut C) -> Result<WorkerRow, C::Error>
         is_draining: columns.flag()?,
         registered_at: columns.time()?,
         beat_at: columns.time()?,
+        peer: columns.text()?,
+        replaced: columns.json()?,
     })
 }
 

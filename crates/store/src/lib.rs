@@ -25,6 +25,7 @@ pub mod audit;
 pub mod log;
 pub mod server;
 pub mod service;
+mod store_key;
 pub mod worker;
 
 pub mod commit;
@@ -53,3 +54,4 @@ pub use postgres::Postgres;
 #[cfg(feature = "sqlite")]
 pub use sqlite::Sqlite;
 pub use store::Store;
+pub use store_key::StoreKey;

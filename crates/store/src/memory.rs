@@ -39,6 +39,7 @@ use crate::schedule::Scheduled;
 use crate::server::ServerRow;
 use crate::service::{LiveService, ServiceRow};
 use crate::store::{Due, Retained, Store};
+use crate::store_key::StoreKey;
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 use state::MemoryState;
@@ -164,6 +165,7 @@ forward! {
         retain / retain_now(before: Timestamp, limit: usize) -> Retained;
         servers / servers_now() -> Vec<ServerRow>;
         save_server / save_server_now(row: ServerRow) -> ();
+        store_key / store_key_now(name: &str, fresh: StoreKey) -> StoreKey;
         delete_servers / delete_servers_now(before: Timestamp) -> ();
         delete_workers / delete_workers_now(before: Timestamp, limit: usize) -> usize;
         delete_queues / delete_queues_now(before: Timestamp, limit: usize) -> usize;

@@ -36,6 +36,7 @@ mod job_hints;
 mod log;
 mod server;
 mod service;
+mod store_key;
 mod worker;
 
 mod commit;
@@ -74,6 +75,7 @@ use crate::schedule::Scheduled;
 use crate::server::ServerRow;
 use crate::service::{LiveService, ServiceRow};
 use crate::store::{Due, Retained, Store};
+use crate::store_key::StoreKey;
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 #[cfg(feature = "sqlite")]
@@ -537,6 +539,11 @@ impl Store for Postgres {
     async fn delete_servers(&self, before: Timestamp) -> Result<(), StoreError> {
         let db = self.link().await?;
         unless_raced!(server::forget(&db, before))
+    }
+
+    async fn store_key(&self, name: &str, fresh: StoreKey) -> Result<StoreKey, StoreError> {
+        let db = self.link().await?;
+        unless_raced!(store_key::find_or_add(&db, name, fresh))
     }
 
     async fn retain(&self, before: Timestamp, limit: usize) -> Result<Retained, StoreError> {

@@ -39,6 +39,7 @@ mod audit;
 mod log;
 mod server;
 mod service;
+mod store_key;
 mod worker;
 
 mod commit;
@@ -77,6 +78,7 @@ use crate::schedule::Scheduled;
 use crate::server::ServerRow;
 use crate::service::{LiveService, ServiceRow};
 use crate::store::{Due, Retained, Store};
+use crate::store_key::StoreKey;
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 use column::SqliteColumns;
@@ -516,6 +518,11 @@ impl Store for Sqlite {
 
     async fn delete_servers(&self, before: Timestamp) -> Result<(), StoreError> {
         self.writer.write(move |cache| server::forget(cache.db(), before))?.await
+    }
+
+    async fn store_key(&self, name: &str, fresh: StoreKey) -> Result<StoreKey, StoreError> {
+        let name = name.to_owned();
+        self.writer.write(move |cache| store_key::find_or_add(cache.db(), &name, fresh))?.await
     }
 
     fn is_shared(&self) -> bool {

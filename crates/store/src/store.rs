@@ -22,6 +22,7 @@ use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
 use crate::service::{LiveService, ServiceRow};
+use crate::store_key::StoreKey;
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 /// Runs, jobs and schedules whose time has come.
@@ -268,6 +269,10 @@ pub trait Store: Send + Sync {
     /// Deletes servers whose last heartbeat was before, a thousand at most. The server with the latest epoch stays,
     /// because the next one counts on from it, and so do servers that own runs.
     async fn delete_servers(&self, before: Timestamp) -> Result<(), StoreError>;
+
+    /// The key of this name. The fresh one becomes the key if the store has none: servers that start at the same time
+    /// get the same one.
+    async fn store_key(&self, name: &str, fresh: StoreKey) -> Result<StoreKey, StoreError>;
 
     /// Deletes at most `limit` runs that ended before, at most as many jobs without a run that did, and commands as old,
     /// with all rows that belong to them, in all projects. Never the ledger, the audit, dead letters, or a message that

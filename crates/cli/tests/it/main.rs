@@ -14,6 +14,7 @@ mod examples;
 mod extend;
 mod fold;
 mod full;
+mod grants;
 mod http;
 mod jobs;
 mod kill;

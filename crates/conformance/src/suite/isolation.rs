@@ -253,6 +253,8 @@ fn worker() -> WorkerRow {
         load: 0,
         capacity: 4,
         is_draining: false,
+        peer: String::new(),
+        replaced: None,
         registered_at: at(1),
         beat_at: at(1),
     }

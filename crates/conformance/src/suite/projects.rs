@@ -50,6 +50,8 @@ fn worker(url: &str) -> WorkerRow {
         load: 0,
         capacity: 4,
         is_draining: false,
+        peer: String::new(),
+        replaced: None,
         registered_at: at(1),
         beat_at: at(1),
     }

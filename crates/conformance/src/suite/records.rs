@@ -14,9 +14,10 @@ use windlass_store::queue::{QueueLimits, QueueSettings};
 use windlass_store::run::{Origin, Owner, RunProjection, RunStatus};
 use windlass_store::server::ServerRow;
 use windlass_store::service::{ServiceRow, ServiceSettings};
-use windlass_store::worker::{WorkerBeat, WorkerQuery, WorkerRow};
-use windlass_store::{Refusal, Store};
+use windlass_store::worker::{WorkerAddress, WorkerBeat, WorkerQuery, WorkerRow};
+use windlass_store::{Refusal, Store, StoreKey};
 
+use crate::executor::side_by_side;
 use crate::fixture::{StoreFixture, at, run_id, server};
 
 fn server_row(owner: Owner, ms: i64) -> ServerRow {
@@ -35,6 +36,8 @@ fn worker(id: &str, services: &[&str], ms: i64) -> WorkerRow {
         load: 0,
         capacity: 4,
         is_draining: false,
+        peer: format!("10.0.0.{}", id.len()),
+        replaced: Some(WorkerAddress { url: format!("older/{id}"), peer: String::new() }),
         registered_at: at(ms),
         beat_at: at(ms),
     }
@@ -49,6 +52,17 @@ pub async fn servers_beat_and_an_old_epoch_is_refused(store: &dyn Store) {
     assert_eq!(rows, [server_row(server(1, 3), 9), server_row(server(2, 1), 5)]);
     store.save_server(server_row(server(1, 4), 10)).await.unwrap();
     assert_eq!(store.servers().await.unwrap()[0].owner, server(1, 4));
+}
+
+pub async fn a_key_of_the_store_is_made_once(store: &dyn Store) {
+    let fresh = |byte: u8| StoreKey::new([byte; 32]);
+    let asked: Vec<_> = (1..=8).map(|byte| store.store_key("grants", fresh(byte))).collect();
+    let made = side_by_side(asked).await;
+    let first = made[0].as_ref().unwrap();
+    assert!(made.iter().all(|key| key.as_ref().is_ok_and(|key| key == first)), "all servers get one key");
+    assert!((1..=8).any(|byte| *first == fresh(byte)), "it is one of those that were offered");
+    assert_eq!(store.store_key("grants", fresh(9)).await.unwrap(), *first);
+    assert_eq!(store.store_key("others", fresh(9)).await.unwrap(), fresh(9));
 }
 
 pub async fn servers_not_heard_of_for_long_are_forgotten(store: &dyn Store) {

@@ -52,6 +52,8 @@ fn hostile() -> WorkerRow {
         load: i64::MIN,
         capacity: 1,
         is_draining: true,
+        peer: String::new(),
+        replaced: None,
         registered_at: Timestamp(i64::MIN),
         beat_at: Timestamp(i64::MAX),
     }

@@ -44,6 +44,8 @@ fn texts_of_any_characters_come_back() {
             load: 0,
             capacity: 1,
             is_draining: false,
+            peer: String::new(),
+            replaced: None,
             registered_at: Timestamp(0),
             beat_at: Timestamp(0),
         };

@@ -21,6 +21,7 @@ use crate::calls::function::{Function, FunctionCall};
 use crate::calls::log::{Log, Logger};
 use crate::jobs::{CLAIM_MAX, ClaimRequest, ClaimVerdict, JobEnd, LeasedJob};
 use crate::part::RuntimePart;
+use crate::workers::BeatVerdict;
 
 /// How long a job is kept from others after this server has died with it.
 const LEASE: Duration = Duration::from_secs(10);
@@ -76,8 +77,8 @@ impl Calls {
         loop {
             let now = self.clock().now();
             let beat = WorkerBeat { id: id.clone(), url: None, load: None, at: now };
-            let known = self.workers().beat(beat).await.unwrap_or(false);
-            if !known {
+            let verdict = self.workers().beat(beat, "").await;
+            if !matches!(verdict, Ok(BeatVerdict::Known)) {
                 let row = WorkerRow {
                     id: id.clone(),
                     name: self.settings().name.clone(),
@@ -88,6 +89,8 @@ impl Calls {
                     load: 0,
                     capacity: i64::try_from(self.settings().handlers_max).unwrap_or(i64::MAX),
                     is_draining: false,
+                    peer: String::new(),
+                    replaced: None,
                     registered_at: now,
                     beat_at: now,
                 };

@@ -1,7 +1,7 @@
 //! Calls to push workers: `POST <url>/exec/<service>` with `{"input", "params"[, "memo"]}`.
 //!
 //! Headers describe the call to the worker: `Windlass-Run`, `Windlass-Node`, `Windlass-Attempt`, `Windlass-Fence`,
-//! `Windlass-Call` (run and fence, joined by a dot: the id for a later report), `Windlass-Deadline` (milliseconds since
+//! `Windlass-Call` (the signed id for a later report, see [`crate::grant`]), `Windlass-Deadline` (milliseconds since
 //! 1970, UTC) and `Idempotency-Key` (the same for every attempt). In their values, everything but visible ASCII, and
 //! the percent sign, is percent-encoded.
 
@@ -148,7 +148,8 @@ impl Calls {
                 return Err(failed_for_good(FaultKind::Input, message));
             }
         };
-        let request = self.state().client.post(url).headers(headers(order, limit)).body(body);
+        let call = self.grants().signed(order.run, order.fence);
+        let request = self.state().client.post(url).headers(headers(order, limit, call)).body(body);
         let response = match request.send().await {
             Ok(response) => response,
             Err(error) if error.is_connect() => {
@@ -238,14 +239,14 @@ fn target(policy: AddressPolicy, base: &str, service: &str) -> Result<Url, CallO
     Url::parse(&url).map_err(|error| failed(FaultKind::Transport, format!("url `{url}`: {error}")))
 }
 
-fn headers(order: &Order, limit: CallLimit) -> HeaderMap {
+fn headers(order: &Order, limit: CallLimit, call: String) -> HeaderMap {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'%';
     let told = [
         ("windlass-run", order.run.to_string()),
         ("windlass-node", escaped(order.node.as_str(), is_plain)),
         ("windlass-attempt", order.attempt.to_string()),
         ("windlass-fence", order.fence.to_string()),
-        ("windlass-call", format!("{}.{}", order.run, order.fence)),
+        ("windlass-call", call),
         ("windlass-deadline", limit.deadline.0.to_string()),
         ("idempotency-key", escaped(&order.key, is_plain)),
     ];

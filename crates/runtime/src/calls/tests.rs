@@ -63,6 +63,8 @@ async fn register_row(runtime: &Runtime, id: &str, url: String, change: impl FnO
         load: 0,
         capacity: 0,
         is_draining: false,
+        peer: String::new(),
+        replaced: None,
         registered_at: now,
         beat_at: now,
     };

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use uuid::Uuid;
+use windlass_engine::counter::Fence;
 use windlass_engine::event::{Event, Level};
 use windlass_engine::id::{CommandId, RunId};
 use windlass_engine::journal::Entry;
@@ -55,7 +56,8 @@ async fn a_report_to_a_run_that_cannot_be_read_is_not_of_an_unknown_call() {
     host.publish("b", waiting()).await;
     let run = host.start("b", json!({})).await;
     spoil(&host, &run).await;
-    let report = format!("/api/v1/calls/{run}.1/report");
+    let call = host.runtime.grants().signed(run.parse::<RunId>().unwrap(), Fence(1));
+    let report = format!("/api/v1/calls/{call}/report");
     host.post(&report, json!({ "result": 1 })).await.refused(500, "internal");
 }
 

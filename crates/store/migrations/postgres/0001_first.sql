@@ -395,6 +395,12 @@ CREATE TABLE servers (
     beat_at bigint NOT NULL
 ) WITH (fillfactor = 50);
 
+-- Secrets that all servers share.
+CREATE TABLE store_keys (
+    name text COLLATE "C" PRIMARY KEY,
+    bytes bytea NOT NULL CHECK (length(bytes) = 32)
+);
+
 CREATE TABLE registrations (
     project text COLLATE "C" NOT NULL,
     id text COLLATE "C" NOT NULL,
@@ -408,6 +414,8 @@ CREATE TABLE registrations (
     is_draining boolean NOT NULL,
     registered_at bigint NOT NULL,
     beat_at bigint NOT NULL,
+    peer text COLLATE "C" NOT NULL,
+    replaced text COLLATE "C" NOT NULL,
     PRIMARY KEY (project, id)
 ) WITH (fillfactor = 50);
 

@@ -418,6 +418,12 @@ CREATE TABLE servers (
     beat_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- Secrets that all servers share.
+CREATE TABLE store_keys (
+    name TEXT NOT NULL PRIMARY KEY,
+    bytes BLOB NOT NULL CHECK (length(bytes) = 32)
+) STRICT, WITHOUT ROWID;
+
 -- Workers, as they registered.
 CREATE TABLE registrations (
     project TEXT NOT NULL DEFAULT 'default',
@@ -432,6 +438,8 @@ CREATE TABLE registrations (
     is_draining INTEGER NOT NULL DEFAULT 0 CHECK (is_draining IN (0, 1)),
     registered_at INTEGER NOT NULL,
     beat_at INTEGER NOT NULL,
+    peer TEXT NOT NULL DEFAULT '',
+    replaced TEXT NOT NULL DEFAULT 'null',
     PRIMARY KEY (project, id)
 ) STRICT, WITHOUT ROWID;
 

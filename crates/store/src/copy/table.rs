@@ -106,9 +106,10 @@ pub(crate) const TABLES: &[Table] = tables! {
     }
     logs by (run, entry, fence) { run: Id, entry fence: Number, node: Text, at: Number, text lines: Text }
     servers by (id) { id: Id, epoch: Number, name version: Text, started_at beat_at: Number }
+    store_keys by (name) { name: Text, bytes: Bytes }
     registrations by (project, id) {
         project: Text, id name url kind services queues: Text, load capacity: Number, is_draining: Flag,
-        registered_at beat_at: Number,
+        registered_at beat_at: Number, peer replaced: Text,
     }
     worker_services by (project, service, worker) { project service worker: Text }
     audit by (project, seq) { project: Text, seq at: Number, who what subject detail: Text }

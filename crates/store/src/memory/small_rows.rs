@@ -16,6 +16,7 @@ use crate::page::{NameRange, Page, Part, cut};
 use crate::queue::{QueueDepth, QueueSettings, Spent};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
+use crate::store_key::StoreKey;
 
 impl MemoryState {
     pub(super) fn servers(&self) -> Result<Vec<ServerRow>, StoreError> {
@@ -30,6 +31,10 @@ impl MemoryState {
         }
         self.servers.insert(row.owner.server, row);
         Ok(())
+    }
+
+    pub(super) fn store_key(&mut self, name: &str, fresh: StoreKey) -> Result<StoreKey, StoreError> {
+        Ok(*self.keys.entry(name.to_owned()).or_insert(fresh))
     }
 
     pub(super) fn delete_servers(&mut self, before: Timestamp) -> Result<(), StoreError> {

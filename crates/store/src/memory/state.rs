@@ -1,4 +1,4 @@
-//! The tables of the store: those of each project, and the servers, which belong to none.
+//! The tables of the store: those of each project, and the servers and keys, which belong to none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,12 +23,14 @@ use crate::queue::QueueSettings;
 use crate::run::{RunRow, Snapshot};
 use crate::schedule::{RUNNING_MAX, ScheduleRow, Scheduled, Started};
 use crate::server::ServerRow;
+use crate::store_key::StoreKey;
 
 /// The whole store. Projects share no table, so that no verb reaches rows of another one.
 #[derive(Debug, Default)]
 pub(super) struct MemoryState {
     pub(super) projects: BTreeMap<Project, ProjectTables>,
     pub(super) servers: BTreeMap<ServerId, ServerRow>,
+    pub(super) keys: BTreeMap<String, StoreKey>,
 }
 
 impl MemoryState {

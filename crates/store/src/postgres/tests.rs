@@ -14,7 +14,7 @@ pub(super) async fn migrated() -> Postgres {
 }
 
 /// Every statement with a text of its own.
-const ALL: [&[&str]; 27] = [
+const ALL: [&[&str]; 28] = [
     address::ALL,
     beside::ALL,
     schema::ALL,
@@ -36,6 +36,7 @@ const ALL: [&[&str]; 27] = [
     log::ALL,
     audit::ALL,
     server::ALL,
+    store_key::ALL,
     service::ALL,
     worker::ALL,
     listen::ALL,

@@ -3,7 +3,7 @@ mod lists;
 use super::*;
 
 /// All constant statements.
-const ALL: [&[&str]; 26] = [
+const ALL: [&[&str]; 27] = [
     schema::ALL,
     flow::ALL,
     writer_cache::ALL,
@@ -27,6 +27,7 @@ const ALL: [&[&str]; 26] = [
     service::ALL,
     audit::ALL,
     server::ALL,
+    store_key::ALL,
     worker::ALL,
     commit::ALL,
     retain::ALL,

@@ -11,7 +11,8 @@ use crate::error::{Refusal, StoreError};
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 const SAVE: &str = "INSERT OR REPLACE INTO registrations (id, name, url, kind, services, queues, load, capacity, \
-     is_draining, registered_at, beat_at, project) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+     is_draining, registered_at, beat_at, project, peer, replaced) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
 const BEAT: &str = "UPDATE registrations SET url = coalesce(?2, url), load = coalesce(?3, load), \
      beat_at = max(beat_at, ?4) WHERE project = ?5 AND id = ?1";
 const DRAIN: &str = "UPDATE registrations SET is_draining = ?2 WHERE project = ?3 AND id = ?1";
@@ -24,7 +25,8 @@ const SAVE_SERVICE: &str =
 macro_rules! workers {
     ($from:literal) => {
         concat!(
-            "SELECT id, name, url, kind, services, queues, load, capacity, is_draining, registered_at, beat_at FROM ",
+            "SELECT id, name, url, kind, services, queues, load, capacity, is_draining, registered_at, beat_at, peer, \
+             replaced FROM ",
             $from,
             " LIMIT ?3"
         )
@@ -40,7 +42,7 @@ const WORKERS_OF_SERVICE: &str = workers!(
 
 pub(super) fn save(db: &Connection, project: &Project, row: &WorkerRow) -> Result<(), StoreError> {
     let WorkerRow { id, name, url, kind, services, queues, load, capacity, .. } = row;
-    let WorkerRow { is_draining, registered_at, beat_at, .. } = row;
+    let WorkerRow { is_draining, registered_at, beat_at, peer, replaced, .. } = row;
     let (services, queues) = (json(services), json(queues));
     let (registered_at, beat_at, project) = (registered_at.0, beat_at.0, project.as_str());
     db.prepare_cached(SAVE)?.execute(params![
@@ -55,7 +57,9 @@ pub(super) fn save(db: &Connection, project: &Project, row: &WorkerRow) -> Resul
         is_draining,
         registered_at,
         beat_at,
-        project
+        project,
+        peer,
+        json(replaced)
     ])?;
     db.prepare_cached(FORGET_SERVICES)?.execute(params![project, id])?;
     for service in &row.services {
