@@ -153,6 +153,8 @@ registrations.capacity bigint NOT NULL
 registrations.is_draining boolean NOT NULL
 registrations.registered_at bigint NOT NULL
 registrations.beat_at bigint NOT NULL
+registrations.peer text COLLATE "C" NOT NULL
+registrations.replaced text COLLATE "C" NOT NULL
 runs.project text COLLATE "C" NOT NULL
 runs.id uuid NOT NULL
 runs.len bigint NOT NULL
@@ -213,6 +215,8 @@ services.updated_at bigint NOT NULL
 snapshots.run uuid NOT NULL
 snapshots.seq bigint NOT NULL
 snapshots.state bytea NOT NULL
+store_keys.name text COLLATE "C" NOT NULL
+store_keys.bytes bytea NOT NULL
 versions.project text COLLATE "C" NOT NULL
 versions.id uuid NOT NULL
 versions.flow uuid NOT NULL
@@ -240,6 +244,7 @@ runs: CHECK ((owner_server IS NULL) = (owner_epoch IS NULL))
 runs: CHECK ((request IS NULL) = (request_digest IS NULL))
 runs: CHECK (ended_at IS NULL OR wake_at IS NULL AND owner_server IS NULL)
 runs: CHECK (status = ANY (ARRAY['pending'::text, 'running'::text, 'waiting'::text, 'paused'::text, 'canceling'::text, 'completed'::text, 'failed'::text, 'canceled'::text]))
+store_keys: CHECK (length(bytes) = 32)
 
 CREATE UNIQUE INDEX accounts_pkey ON public.accounts USING btree (project, id)
 CREATE UNIQUE INDEX attempts_pkey ON public.attempts USING btree (job, number)
@@ -321,6 +326,7 @@ CREATE UNIQUE INDEX schedules_pkey ON public.schedules USING btree (id)
 CREATE UNIQUE INDEX servers_pkey ON public.servers USING btree (id)
 CREATE UNIQUE INDEX services_pkey ON public.services USING btree (project, name)
 CREATE UNIQUE INDEX snapshots_pkey ON public.snapshots USING btree (run)
+CREATE UNIQUE INDEX store_keys_pkey ON public.store_keys USING btree (name)
 CREATE UNIQUE INDEX versions_by_number ON public.versions USING btree (flow, number)
 CREATE UNIQUE INDEX versions_pkey ON public.versions USING btree (id)
 CREATE INDEX worker_services_by_worker ON public.worker_services USING btree (project, worker)

@@ -552,6 +552,8 @@ CREATE TABLE registrations (
     is_draining INTEGER NOT NULL DEFAULT 0 CHECK (is_draining IN (0, 1)),
     registered_at INTEGER NOT NULL,
     beat_at INTEGER NOT NULL,
+    peer TEXT NOT NULL DEFAULT '',
+    replaced TEXT NOT NULL DEFAULT 'null',
     PRIMARY KEY (project, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -688,6 +690,11 @@ CREATE TABLE snapshots (
     seq INTEGER NOT NULL,
     state BLOB NOT NULL
 ) STRICT;
+
+CREATE TABLE store_keys (
+    name TEXT NOT NULL PRIMARY KEY,
+    bytes BLOB NOT NULL CHECK (length(bytes) = 32)
+) STRICT, WITHOUT ROWID;
 
 CREATE VIEW task_queue AS
 SELECT jobs.id AS job,
