@@ -47,11 +47,8 @@ async fn files_of_a_store_and_of_its_copy_are_for_their_owner_alone() {
     server.ready().await;
     for name in FILES {
         assert_eq!(mode(&place.join(name)), 0o600, "{name}");
-        let told = format!("{name} ");
-        assert!(
-            server.log().lines().any(|line| line.contains("other users") && line.contains(name)),
-            "{told}"
-        );
+        let log = server.log();
+        assert!(log.lines().any(|line| line.contains("other users") && line.contains(name)), "{name}: {log}");
     }
     assert!(server.terminate().success());
 

@@ -106,7 +106,7 @@ async fn names_with_control_characters_are_refused_on_every_surface() {
     assert_eq!(expect(&client, "GET", "/api/v1/workers", None, 200).await["count"], 0);
     let flows = expect(&client, "GET", "/api/v1/flows", None, 200).await;
     assert_eq!(flows["items"].as_array().map(Vec::len), Some(1), "{flows}");
-    // The server's log holds the name of a worker; a plain one is taken.
+    // Other characters are fine.
     post(&client, "/api/workers/register", json!({"id": "größe 🚀", "services": ["s"], "type": "async"}))
         .await;
     seen("the worker", async || {
