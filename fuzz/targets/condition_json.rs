@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 use windlass_engine::expr::json::JsonExpr;
+use windlass_engine::meter::Meter;
 use windlass_engine::problem::Problems;
 use windlass_fuzz::{facts::Everywhere, text_and_rest};
 
@@ -14,11 +15,12 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     assert_eq!(read.is_none(), problems.has_errors(), "what cannot be read has a reason");
     let Some(expr) = read else { return };
     let facts = Everywhere::of(rest);
-    let holds = expr.holds(&facts);
+    let holds = expr.holds(&facts, &Meter::default());
     let _ = expr.refs();
     let negated = JsonExpr::parse(&json!({ "not": value }), "$", &mut problems);
     // It may be too deep by one now.
     if let Some(negated) = negated {
-        assert_eq!(negated.holds(&facts), !holds, "`not` is the opposite");
+        let opposite = holds.map(|holds| !holds);
+        assert_eq!(negated.holds(&facts, &Meter::default()), opposite, "`not` is the opposite");
     }
 });

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
+use windlass_engine::counter::Seq;
 use windlass_engine::definition::Strictness;
 use windlass_engine::event::Start;
 use windlass_engine::input::CallOutcome;
@@ -111,7 +112,7 @@ impl EmbeddedServer {
 
     pub(crate) async fn one(&self, params: Value) -> Result<Duration> {
         let mut new = self.new.clone();
-        new.start.params = params.as_object().cloned().unwrap_or_default();
+        new.start.params = params.as_object().cloned().unwrap_or_default().into();
         if !self.payers.is_empty() {
             let nth = self.n_started.fetch_add(1, Ordering::Relaxed) % self.payers.len();
             new.start.account = Some(self.payers[nth].clone());
@@ -197,7 +198,7 @@ impl EmbeddedServer {
         let journal = self
             .runtime
             .store()
-            .journal(self.runtime.project(), ended.run, Since::Entry(0), SAMPLE_MAX)
+            .journal(self.runtime.project(), ended.run, Since::Entry(Seq::ZERO), SAMPLE_MAX)
             .await?;
         Ok((row, journal.entries.into_iter().map(|(_, entry)| entry).collect()))
     }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use serde_json::json;
 use tokio::task::JoinSet;
-use windlass_engine::counter::Revision;
+use windlass_engine::counter::{Revision, Seq};
 use windlass_engine::journal::Entry;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
@@ -96,7 +96,7 @@ impl HistoryTemplate {
             let origin = windlass_store::run::Origin { created_at: now, ..self.row.origin.clone() };
             let change = RunChange {
                 run,
-                expected_len: seq as u64,
+                expected_len: Seq(seq as u64),
                 create: (seq == 0).then_some(origin),
                 entry: Entry::new(now, command, entry.events.clone()),
                 standing,

@@ -7,6 +7,7 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::exit::Exit;
+use crate::json::read_json;
 use crate::output;
 use crate::session::GlobalArgs;
 
@@ -36,7 +37,7 @@ pub(crate) async fn run(api: ApiArgs, options: &GlobalArgs) -> Result<Exit> {
         Some(text) => Some(text.to_owned()),
     };
     let body: Option<Value> =
-        body.map(|text| serde_json::from_str(&text).context("the body is not JSON")).transpose()?;
+        body.map(|text| read_json(text.as_bytes()).context("the body is not JSON")).transpose()?;
     let (status, text) = session.client.raw(&api.method, &api.path, body.as_ref()).await?;
     match serde_json::from_str::<Value>(&text) {
         Ok(value) => output::json(&value)?,

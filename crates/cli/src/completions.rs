@@ -18,6 +18,6 @@ pub(crate) struct CompletionsArgs {
 pub(crate) fn run(flags: &CompletionsArgs) -> Result<Exit> {
     let mut text = Vec::new();
     clap_complete::generate(flags.shell, &mut Cli::command(), "windlass", &mut text);
-    output::raw(&String::from_utf8_lossy(&text))?;
+    output::part(&String::from_utf8_lossy(&text))?;
     Ok(Exit::Done)
 }

@@ -8,7 +8,9 @@ mod example;
 mod expect;
 mod play;
 
+use std::fs::{DirBuilder, Permissions};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +28,7 @@ use windlass_store::sqlite::Durability;
 
 use crate::exit::{Exit, invalid};
 use crate::output;
-use crate::serve::config::{QueueBackend, ServerConfig, ServerLimits, StoreLocation, address};
+use crate::serve::config::{QueueBackend, ScriptConfig, ServerConfig, ServerLimits, StoreLocation, address};
 use crate::serve::server::ListeningServer;
 use crate::serve::stop_on_signals;
 use crate::session::{GlobalArgs, cut};
@@ -38,6 +40,8 @@ use play::ExampleOutcome;
 const PORT: u16 = 8070;
 /// The directory of the store.
 const DIR: &str = ".windlass";
+/// Rights of that directory: other users of the machine cannot enter it.
+const DIR_MODE: u32 = 0o700;
 /// The default directory of examples.
 const EXAMPLES: &str = "examples";
 /// The id of the worker in this process.
@@ -135,7 +139,7 @@ async fn config(flags: &DevArgs, examples: &Examples) -> Result<ServerConfig> {
         // A temporary store need not survive a loss of power.
         durability: if once { Durability::Fast } else { Durability::Strict },
         // A page or a flow from elsewhere must not run commands on a developer's machine.
-        scripts: ScriptPolicy::Only(examples.scripts.clone().into()),
+        scripts: ScriptConfig::new(ScriptPolicy::Only(examples.scripts.clone().into())),
         allow_worker_net: false,
         name: "dev".to_owned(),
         worker_ttl: Duration::from_secs(15),
@@ -143,13 +147,24 @@ async fn config(flags: &DevArgs, examples: &Examples) -> Result<ServerConfig> {
         drain: DRAIN,
         hosts: Vec::new(),
         cors: Vec::new(),
+        trusted_proxies: Vec::new(),
         limits: ServerLimits::default(),
     })
 }
 
-/// The file of the store, in a directory that version control leaves alone.
+/// The file of the store, in a directory that version control leaves alone and other users cannot enter.
 fn store_file(dir: &Path) -> Result<PathBuf> {
-    std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    let made = DirBuilder::new().recursive(true).mode(DIR_MODE).create(dir);
+    made.with_context(|| format!("cannot make {}", dir.display()))?;
+    let rights = std::fs::metadata(dir)?.permissions();
+    if rights.mode() & 0o777 & !DIR_MODE != 0 {
+        let narrowed = std::fs::set_permissions(dir, Permissions::from_mode(DIR_MODE));
+        narrowed.with_context(|| format!("cannot close {} to other users", dir.display()))?;
+        output::message(&format!(
+            "{} was open to other users of this machine: it is closed now",
+            dir.display()
+        ));
+    }
     let ignore = dir.join(".gitignore");
     if !ignore.exists() {
         std::fs::write(&ignore, "*\n").with_context(|| format!("cannot write {}", ignore.display()))?;

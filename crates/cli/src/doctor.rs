@@ -3,13 +3,16 @@
 use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
+use windlass_runtime::doctor::{SetBackReport, set_back_at_rest};
 use windlass_sdk::Client;
 use windlass_sdk::contract::{self, RunStatus, RunsQuery, WorkerInfo};
+use windlass_store::copy;
+use windlass_store::store::SetBack;
 
 use crate::exit::Exit;
 use crate::output;
 use crate::session::{GlobalArgs, in_words, now_ms};
-use crate::stats;
+use crate::{stats, store};
 
 /// Milliseconds by which two clocks may differ.
 const SKEW_MS_MAX: i64 = 2_000;
@@ -49,12 +52,26 @@ impl DoctorCheck {
 
 #[derive(Args)]
 pub(crate) struct DoctorArgs {
-    /// Wake runs that nothing else would wake.
+    /// Wake runs that nothing else would wake; with --store, set times back that are ahead of the clock.
     #[arg(long)]
     repair: bool,
+    /// Repair this store, which no server may use, after a clock that was wrong: sqlite:PATH or
+    /// postgres://USER@HOST/DATABASE.
+    #[arg(long, requires = "repair", env = "WINDLASS_REPAIR_STORE", hide_env_values = true)]
+    store: Option<String>,
+}
+
+/// Rows of one kind whose times were set back.
+#[derive(Debug, Serialize)]
+struct SetBackRow {
+    rows: &'static str,
+    set_back: usize,
 }
 
 pub(crate) async fn run(flags: &DoctorArgs, options: &GlobalArgs) -> Result<Exit> {
+    if let Some(address) = &flags.store {
+        return repair_store(address, options).await;
+    }
     let session = options.session()?;
     let findings = examine(&session.client, flags.repair).await;
     session.out.list(
@@ -74,6 +91,41 @@ pub(crate) async fn run(flags: &DoctorArgs, options: &GlobalArgs) -> Result<Exit
         Some(_) => Exit::Failed,
         None => Exit::Done,
     })
+}
+
+/// Sets the times of a stopped store back that are ahead of the clock, and says which.
+async fn repair_store(address: &str, options: &GlobalArgs) -> Result<Exit> {
+    let place = store::end(address)?;
+    let mut is_told = false;
+    let mut tell = |_| {
+        if !std::mem::replace(&mut is_told, true) {
+            output::message("a server was alive a moment ago: waiting until it is gone");
+        }
+    };
+    let stopped = copy::open_stopped(&place, &mut tell).await.map_err(store::explained)?;
+    let SetBackReport { now, n_open_jobs, rows } = set_back_at_rest(stopped.store.clone()).await?;
+    let SetBack { n_servers, n_workers, n_runs, n_jobs, n_schedules, n_messages, n_rates, n_commands } = rows;
+    let rows = [
+        ("servers", n_servers),
+        ("workers", n_workers),
+        ("runs", n_runs),
+        ("open jobs", n_open_jobs),
+        ("jobs", n_jobs),
+        ("schedules", n_schedules),
+        ("messages between runs", n_messages),
+        ("rates of queues", n_rates),
+        ("commands", n_commands),
+    ]
+    .map(|(rows, set_back)| SetBackRow { rows, set_back });
+    options.print().list(
+        ["rows", "set back"],
+        &rows,
+        |row| row.rows.to_owned(),
+        |row| [row.rows.to_owned(), row.set_back.to_string()],
+    )?;
+    output::message(&format!("times of {place} that were ahead of {now} are set back to it"));
+    output::message("journals, the ledger, the audit and logs keep the times that they recorded");
+    Ok(Exit::Done)
 }
 
 async fn examine(client: &Client, repair: bool) -> Vec<DoctorCheck> {
@@ -114,7 +166,10 @@ fn of_state(found: contract::DoctorFinding) -> DoctorCheck {
     let detail = format!("{}{node}: {}", found.subject, found.what);
     match found.repaired {
         true => DoctorCheck::ok("state", format!("{detail} (repaired)")),
-        false => DoctorCheck::error("state", detail, "windlass doctor --repair"),
+        false => {
+            let remedy = found.remedy.as_deref().unwrap_or("windlass doctor --repair");
+            DoctorCheck::error("state", detail, remedy)
+        }
     }
 }
 
@@ -146,12 +201,23 @@ async fn ready(client: &Client) -> Vec<DoctorCheck> {
     };
     let answered = now_ms();
     let ready = match readiness.ready {
+        true if !readiness.warnings.is_empty() => {
+            let what = readiness.warnings.join("; ");
+            DoctorCheck::warning(
+                "ready",
+                format!("it accepts requests, but {what}"),
+                "read the log of the server",
+            )
+        }
         true => DoctorCheck::ok("ready", "it accepts requests".to_owned()),
         false => DoctorCheck::error("ready", readiness.troubles.join("; "), "read the log of the server"),
     };
     // The server read its clock between these two moments.
     let skew = (asked - readiness.timestamp.0).max(readiness.timestamp.0 - answered).max(0);
-    let clock = if skew > SKEW_MS_MAX {
+    let clock = if !readiness.warnings.is_empty() {
+        let detail = readiness.warnings.join("; ");
+        DoctorCheck::warning("clock", detail, "set the clock of the server by NTP, or wait until both meet")
+    } else if skew > SKEW_MS_MAX {
         DoctorCheck::warning("clock", format!("{} apart", in_words(skew)), "set both clocks by NTP")
     } else {
         DoctorCheck::ok("clock", "both clocks agree".to_owned())
@@ -230,6 +296,7 @@ mod tests {
             node: Some("a".to_owned()),
             what: "nothing wakes it".to_owned(),
             repaired,
+            remedy: None,
         };
         assert_eq!(of_state(found(true)).status, "ok");
         let left = of_state(found(false));

@@ -5,10 +5,12 @@
 mod error;
 mod exit;
 mod help;
+mod json;
 mod output;
 mod poll;
 mod session;
 
+mod script_exec;
 mod serve;
 mod worker;
 
@@ -247,10 +249,16 @@ enum CliCommand {
         "Exit codes:\n  0  printed",
     ))]
     Completions(completions::CompletionsArgs),
+    /// Starts a script; the server runs it.
+    #[command(name = script_exec::COMMAND, hide = true)]
+    ScriptExec(script_exec::ScriptExecArgs),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    if let CliCommand::ScriptExec(stage) = &cli.command {
+        return stage.run();
+    }
     error::log_to_stderr();
     execute(cli)
         .unwrap_or_else(|error| {
@@ -298,6 +306,8 @@ async fn dispatch(cli: Cli) -> Result<Exit> {
         CliCommand::Stats(flags) => stats::run(&flags, options).await,
         CliCommand::Api(api) => api::run(api, options).await,
         CliCommand::Completions(flags) => completions::run(&flags),
+        // It runs before there are any threads.
+        CliCommand::ScriptExec(_) => unreachable!("main runs it"),
     }
 }
 

@@ -2,9 +2,15 @@
 //!
 //! Tables fit the terminal: a cell that is too long ends with an ellipsis, and ids are shortened to a prefix that is
 //! unique in the list. `--wide` turns both off.
+//!
+//! Workers and clients write much of the printed text. [`shown`] escapes their control characters at the last moment, so
+//! that none of them reaches a terminal; commands to the terminal pass only by way of [`command`].
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, IsTerminal, Write};
+use std::sync::LazyLock;
 
 use anyhow::Result;
 use comfy_table::{Cell, Color, ColumnConstraint, ContentArrangement, Row, Table, presets};
@@ -16,6 +22,13 @@ const TERMINAL_COLUMNS_MIN: u16 = 40;
 const ID_DIGITS_MIN: usize = 12;
 /// Characters of a whole id without its prefix: 32 digits, with hyphens or without.
 const ID_CHARS_MIN: usize = 32;
+
+/// The two characters that begin a command to the terminal, as they stand in text until it is printed. The mark differs
+/// in every process, so that no text from outside can contain it.
+static COMMAND_MARK: LazyLock<String> =
+    LazyLock::new(|| format!("\u{fdd0}{:016x}", RandomState::new().hash_one(std::process::id())));
+/// The same characters as the terminal reads them.
+const COMMAND_BEGIN: &str = "\u{1b}[";
 
 /// The format of data on stdout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -134,7 +147,8 @@ impl Printer {
         for column in table.column_iter_mut() {
             column.set_padding((0, 2));
         }
-        table.trim_fmt()
+        // The cells hold no escape characters any more: all of them are colours.
+        table.trim_fmt().replace(COMMAND_BEGIN, &COMMAND_MARK)
     }
 
     /// Shortens the ids of one list for a table.
@@ -152,7 +166,8 @@ impl Printer {
     }
 
     fn cell(&self, text: &str) -> Cell {
-        let cell = Cell::new(text);
+        // The width of a cell is the width of the text that is printed.
+        let cell = Cell::new(escaped(text));
         match status_color(text).filter(|_| self.color) {
             Some(color) => cell.fg(color),
             None => cell,
@@ -169,7 +184,7 @@ impl Printer {
             Some(_) => 90,
             None => return text.to_owned(),
         };
-        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        format!("{}{text}{}", command(&format!("{code}m")), command("0m"))
     }
 }
 
@@ -215,9 +230,12 @@ fn status_color(word: &str) -> Option<Color> {
 }
 
 fn yaml<T: Serialize>(value: &T) -> Result<()> {
+    line(yaml_text(value)?.trim_end())
+}
+
+fn yaml_text<T: Serialize>(value: &T) -> Result<String> {
     // By way of JSON, so that numbers and keys read the same in both.
-    let text = serde_saphyr::to_string(&serde_json::to_value(value)?)?;
-    line(text.trim_end())
+    Ok(serde_saphyr::to_string(&serde_json::to_value(value)?)?)
 }
 
 /// The fields of one thing, a line each; empty ones are left out.
@@ -227,15 +245,41 @@ pub(crate) fn facts<const N: usize>(facts: [(&str, String); N]) -> String {
     known.map(|(name, value)| format!("{name:width$}  {value}\n")).collect()
 }
 
-/// Prints one line of data.
-pub(crate) fn line(text: &str) -> Result<()> {
-    written(writeln!(io::stdout().lock(), "{text}"))
+/// A command to the terminal, such as `2K`, for text that is printed by this module.
+pub(crate) fn command(code: &str) -> String {
+    format!("{}{code}", *COMMAND_MARK)
 }
 
-/// Prints text as it is, and lets it be seen at once.
-pub(crate) fn raw(text: &str) -> Result<()> {
+/// Whether a character moves the cursor, changes the terminal or reorders the line instead of being seen in it.
+fn is_unsafe(c: char) -> bool {
+    let reorders =
+        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    reorders || (c.is_control() && !matches!(c, '\n' | '\t'))
+}
+
+/// Text with its unsafe characters as `\u001b`, which JSON reads as the same character.
+fn escaped(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    let escape = |c: char| if is_unsafe(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
+    Cow::Owned(text.chars().map(escape).collect())
+}
+
+/// Text as it is printed.
+fn shown(text: &str) -> String {
+    escaped(text).replace(COMMAND_MARK.as_str(), COMMAND_BEGIN)
+}
+
+/// Prints one line of data.
+pub(crate) fn line(text: &str) -> Result<()> {
+    written(writeln!(io::stdout().lock(), "{}", shown(text)))
+}
+
+/// Prints text without a line break, and lets it be seen at once.
+pub(crate) fn part(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
-    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+    written(out.write_all(shown(text).as_bytes()).and_then(|()| out.flush()))
 }
 
 /// Prints a value as indented JSON in every format.
@@ -246,14 +290,14 @@ pub(crate) fn json(value: &impl Serialize) -> Result<()> {
 /// Prints a message to stderr.
 pub(crate) fn message(text: &str) {
     // A closed stderr leaves no reader.
-    let _gone = writeln!(io::stderr().lock(), "{text}");
+    let _gone = writeln!(io::stderr().lock(), "{}", shown(text));
 }
 
 /// Prints a question without a line break: the answer stands on the same line.
 pub(crate) fn ask(question: &str) {
     let mut out = io::stderr().lock();
     // A closed stderr leaves no reader.
-    let _gone = write!(out, "{question}").and_then(|()| out.flush());
+    let _gone = write!(out, "{}", shown(question)).and_then(|()| out.flush());
 }
 
 fn written(outcome: io::Result<()>) -> Result<()> {
@@ -323,7 +367,28 @@ mod tests {
     fn without_color_nothing_is_painted() {
         assert_eq!(PLAIN.painted("x", "failed"), "x");
         let colorful = Printer { terminal: true, color: true, ..PLAIN };
-        assert_eq!(colorful.painted("x", "failed"), "\u{1b}[31mx\u{1b}[0m");
+        assert_eq!(shown(&colorful.painted("x", "failed")), "\u{1b}[31mx\u{1b}[0m");
+    }
+
+    #[test]
+    fn control_characters_are_printed_as_escapes() {
+        let evil = "a\u{1b}]0;title\u{7}\r\u{8}\u{7f}\u{9b}2J\u{202e}\tb\nc";
+        let plain = "a\\u001b]0;title\\u0007\\u000d\\u0008\\u007f\\u009b2J\\u202e\tb\nc";
+        assert_eq!(shown(evil), plain);
+        let table = shown(&PLAIN.table_text(["error"], &[[evil.to_owned()]]));
+        assert!(table.contains("a\\u001b]0;title") && !table.contains(is_unsafe), "{table:?}");
+        assert_eq!(shown("größe 🚀 👨\u{200d}👩 漢字"), "größe 🚀 👨\u{200d}👩 漢字");
+    }
+
+    #[test]
+    fn escapes_keep_json_and_yaml_as_they_were() {
+        let value = serde_json::json!({ "error": "a\u{1b}[2J\u{7f}\u{9b}\u{202e}\\b" });
+        let json = shown(&serde_json::to_string(&value).unwrap());
+        assert!(!json.contains(is_unsafe), "{json:?}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap(), value);
+        let yaml = shown(&yaml_text(&value).unwrap());
+        assert!(!yaml.contains(is_unsafe), "{yaml:?}");
+        assert_eq!(serde_saphyr::from_str::<serde_json::Value>(&yaml).unwrap(), value, "{yaml}");
     }
 
     #[test]

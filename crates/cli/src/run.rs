@@ -19,6 +19,7 @@ use windlass_sdk::contract::RunStatus;
 use crate::amount::amount;
 use crate::exit::Exit;
 use crate::help::{CHANGE_EXITS, SHOW_EXITS, START_EXITS, WAIT_EXITS, help};
+use crate::json::read_json;
 use crate::session::{GlobalArgs, duration};
 use crate::stats;
 
@@ -229,6 +230,9 @@ fn exit_of(status: RunStatus) -> Exit {
 }
 
 /// Reads JSON, or else plain text.
-pub(crate) fn json_or_text(text: &str) -> Result<Value, std::convert::Infallible> {
-    Ok(serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned())))
+pub(crate) fn json_or_text(text: &str) -> Result<Value, String> {
+    match serde_json::from_str::<Value>(text) {
+        Ok(_) => read_json(text.as_bytes()).map_err(|flaw| flaw.to_string()),
+        Err(_plain) => Ok(Value::String(text.to_owned())),
+    }
 }

@@ -9,11 +9,12 @@ mod signals;
 use anyhow::Result;
 use tokio_util::sync::CancellationToken;
 use windlass_runtime::ScriptPolicy;
+use windlass_runtime::calls::script::runs_as_root;
 
 use crate::exit::Exit;
 use crate::output;
 use crate::session::GlobalArgs;
-use config::{ServeArgs, ServerConfig};
+use config::{ScriptConfig, ServeArgs, ServerConfig};
 use server::ListeningServer;
 
 pub(crate) use signals::stop_on_signals;
@@ -25,20 +26,38 @@ pub(crate) async fn run(flags: ServeArgs) -> Result<Exit> {
     stop_on_signals(stop.clone())?;
     let server = ListeningServer::start(&config, stop.clone()).await?;
     output::message(&format!(
-        "windlass {} listens on {}\n  store       {}\n  durability  {}\n  queue       {}\n  docs        {}/docs",
+        "windlass {} listens on {}\n  store       {}\n  durability  {}\n  queue       {}\n  open files  {}: {} for connections, {} for calls, scripts and the store\n  docs        {}/docs",
         env!("CARGO_PKG_VERSION"),
         server.url(),
         config.store,
         config.durability.word(),
         config.queue,
+        server.descriptors.limit,
+        server.descriptors.connections,
+        server.descriptors.reserved(),
         server.url(),
     ));
-    if config.scripts == ScriptPolicy::All {
-        output::message("  scripts     allowed: flows may run commands on this machine");
+    if let Some(line) = scripts_line(&config.scripts) {
+        output::message(&format!("  scripts     {line}"));
     }
     server.until_stopped(config.drain).await?;
     output::message("stopped: open runs go on after the next start");
     Ok(Exit::Done)
+}
+
+/// Which commands flows may run, and whether their limits hold.
+fn scripts_line(scripts: &ScriptConfig) -> Option<String> {
+    if scripts.policy != ScriptPolicy::All {
+        return None;
+    }
+    let allowed = "allowed: flows may run commands on this machine";
+    Some(match &scripts.user {
+        Some((_, name)) => format!("{allowed}, as the user {name}"),
+        None if runs_as_root() && scripts.limits.processes_max > 0 => {
+            format!("{allowed}, as root: script_processes_max does not hold for root, set script_user")
+        }
+        None => allowed.to_owned(),
+    })
 }
 
 /// Checks the settings and prints them.

@@ -98,7 +98,8 @@ async fn copy(flags: &StoreCopyArgs, options: &GlobalArgs) -> Result<Exit> {
     Ok(if is_well { Exit::Done } else { Exit::Failed })
 }
 
-fn end(text: &str) -> Result<copy::StoreAddress> {
+/// The store at this address, written as in --store.
+pub(crate) fn end(text: &str) -> Result<copy::StoreAddress> {
     match StoreLocation::parse(text).map_err(usage)? {
         StoreLocation::File(path) => Ok(copy::StoreAddress::File(path)),
         StoreLocation::Database(DatabaseUrl(address)) => Ok(copy::StoreAddress::Database(address)),
@@ -107,7 +108,7 @@ fn end(text: &str) -> Result<copy::StoreAddress> {
 }
 
 /// An error of the copy with its cause, which names the remedy.
-fn explained(error: CopyError) -> anyhow::Error {
+pub(crate) fn explained(error: CopyError) -> anyhow::Error {
     match error {
         CopyError::Store { place, source } => unavailable(source).context(format!("cannot use {place}")),
         CopyError::Table { place, table, source } => unavailable(source)

@@ -67,7 +67,7 @@ fn phases() -> Vec<Phase> {
     let open = [
         Activity::Beginning,
         Activity::Nest,
-        Activity::Timer { until: at },
+        Activity::Timer { until: at, wall: None },
         Activity::Signal { until: None },
         Activity::Approval { until: None },
         Activity::Restart { until: at },

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use windlass_engine::counter::Fence;
+use windlass_engine::counter::{Fence, Seq};
 use windlass_engine::definition::{Strictness, compile};
 use windlass_engine::effect::Effect;
 use windlass_engine::event::{Event, Start};
 use windlass_engine::id::RunId;
 use windlass_engine::input::{CallOutcome, Given, Input};
+use windlass_engine::journal;
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::Plan;
 use windlass_engine::project::Project;
@@ -29,7 +30,7 @@ pub(crate) struct Driver<'b, 's> {
     fixture: &'b StoreFixture<'s>,
     pub(crate) plan: Arc<Plan>,
     pub(crate) run: Run,
-    pub(crate) len: u64,
+    pub(crate) len: Seq,
     projection: Projection,
     pub(crate) origin: Origin,
     pub(crate) server: Owner,
@@ -52,7 +53,7 @@ impl<'b, 's> Driver<'b, 's> {
             fixture,
             plan,
             run: Run::new(run_id(n)),
-            len: 0,
+            len: Seq::ZERO,
             projection: Projection::default(),
             origin: Origin { flow: flow_id(100 + n), version: version_id(100 + n), ..origin(Timestamp(0)) },
             server: server(1, 1),
@@ -97,7 +98,7 @@ impl<'b, 's> Driver<'b, 's> {
             let commit = self.commit(rows, &run, step, more.clone()).await;
             match self.fixture.commit(commit).await {
                 Ok(committed) => {
-                    self.len += 1;
+                    self.len = self.len.next();
                     assert_eq!(committed.run, Some((run.id, self.len)));
                     (self.run, self.projection) = (run, projection);
                     self.check().await;
@@ -125,7 +126,7 @@ impl<'b, 's> Driver<'b, 's> {
         }
         jobs.retain(|row| more.jobs.iter().all(|change| change.job.id != row.job.id));
         let cancel = cancelled(jobs, more.now);
-        let create = (self.len == 0).then(|| self.origin.clone());
+        let create = (self.len == Seq::ZERO).then(|| self.origin.clone());
         let reopened = reopened(&self.plan, run, &step.events);
         let mut commit = rows.into_commit(more.command, more.now, run, self.len, step, create);
         commit.run.as_mut().unwrap().reopened = reopened;
@@ -135,25 +136,25 @@ impl<'b, 's> Driver<'b, 's> {
         commit.unmoved = self.relied_on.clone();
         if self.snapshots {
             let change = commit.run.as_mut().unwrap();
-            change.snapshot = Some(serde_json::to_vec(run).unwrap());
+            change.snapshot = Some(journal::encode_snapshot(run));
         }
         commit
     }
 
     /// The run as the store has it, and the length of its journal.
-    pub(crate) async fn load(&self, since: Since) -> (Run, u64) {
+    pub(crate) async fn load(&self, since: Since) -> (Run, Seq) {
         let journal =
             self.fixture.store.journal(&Project::DEFAULT, self.run.id, since, 10_000).await.unwrap();
-        let mut len = 0;
+        let mut len = Seq::ZERO;
         let mut run = match &journal.snapshot {
             Some(snapshot) => {
                 len = snapshot.seq;
-                serde_json::from_slice(&snapshot.bytes).unwrap()
+                journal::decode_snapshot(&snapshot.bytes).unwrap()
             }
             None => Run::new(self.run.id),
         };
         for (seq, entry) in &journal.entries {
-            assert_eq!(*seq, len + 1, "the journal is dense");
+            assert_eq!(*seq, len.next(), "the journal is dense");
             len = *seq;
             entry.events.iter().for_each(|event: &Event| run.apply(&self.plan, event, entry.at));
         }
@@ -162,7 +163,7 @@ impl<'b, 's> Driver<'b, 's> {
 
     /// Loads entries that another writer has appended meanwhile.
     pub(crate) async fn reload(&mut self) {
-        (self.run, self.len) = self.load(Since::Entry(0)).await;
+        (self.run, self.len) = self.load(Since::Entry(Seq::ZERO)).await;
         let row = self.fixture.store.run(&Project::DEFAULT, RunRef::Id(self.run.id)).await.unwrap().unwrap();
         self.projection = Projection::resume(&self.plan, &self.run, &row.standing);
     }
@@ -170,7 +171,7 @@ impl<'b, 's> Driver<'b, 's> {
     /// The stored run equals the run in memory: journal, snapshot, row and calls in flight.
     async fn check(&self) {
         let live = as_json(&self.run);
-        for since in [Since::Entry(0), Since::Snapshot] {
+        for since in [Since::Entry(Seq::ZERO), Since::Snapshot] {
             let (run, len) = self.load(since).await;
             assert_eq!(len, self.len);
             assert_eq!(as_json(&run), live, "{since:?}");
@@ -192,14 +193,14 @@ fn as_json(run: &Run) -> Value {
 
 /// The start of a run with these params.
 pub(crate) fn start_with(params: Value) -> Start {
-    Start { params: params.as_object().cloned().unwrap_or_default(), ..Start::default() }
+    Start { params: params.as_object().cloned().unwrap_or_default().into(), ..Start::default() }
 }
 
 /// The start of a child run.
 pub(crate) fn child_of(parent: RunId, node: &str, fence: Fence) -> Start {
     let node = NodePath::from(node);
     Start {
-        parent: Some(windlass_engine::event::Parent { run: parent, node, fence, depth: 1 }),
+        parent: Some(windlass_engine::event::Parent { run: parent, node, fence, depth: 1, root: None }),
         ..start_with(json!({}))
     }
 }

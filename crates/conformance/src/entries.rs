@@ -1,6 +1,7 @@
 //! Commits that append entries to the journals of runs, all named by numbers: tests of one backend and the program that
 //! commits until it is killed use them.
 
+use windlass_engine::counter::Seq;
 use windlass_engine::event::{Event, Level};
 use windlass_engine::id::CommandId;
 use windlass_engine::journal::Entry;
@@ -35,7 +36,7 @@ pub fn entry(writer: u64, run: u64, expected_len: u64, n_bytes: usize) -> Commit
     let event = Event::Logged { level: Level::Info, node: None, message: "x".repeat(n_bytes) };
     let change = RunChange {
         run: id("run", run),
-        expected_len,
+        expected_len: Seq(expected_len),
         create: (expected_len == 0).then(|| origin(now)),
         entry: Entry::new(now, command, vec![event]),
         standing: standing(RunStatus::Running, now),
@@ -52,9 +53,12 @@ pub async fn commit(store: &dyn Store, commit: Commit) -> Result<Committed, Stor
 
 /// Entries in the journal of a run, which has no gaps.
 pub async fn len(store: &dyn Store, run: u64) -> u64 {
-    let entries =
-        store.journal(&Project::DEFAULT, id("run", run), Since::Entry(0), usize::MAX).await.unwrap().entries;
-    assert!(entries.iter().zip(1..).all(|((seq, _), n)| *seq == n));
+    let entries = store
+        .journal(&Project::DEFAULT, id("run", run), Since::Entry(Seq::ZERO), usize::MAX)
+        .await
+        .unwrap()
+        .entries;
+    assert!(entries.iter().zip(1..).all(|((seq, _), n)| *seq == Seq(n)));
     entries.len() as u64
 }
 

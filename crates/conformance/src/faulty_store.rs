@@ -1,31 +1,35 @@
 //! A store in memory that fails or changes its answers on request: a test sets a hook for a verb.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
+use windlass_engine::counter::Seq;
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
 use windlass_engine::money::Amount;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
+use windlass_store::StoreKey;
 use windlass_store::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
 use windlass_store::audit::{AuditQuery, AuditRow};
+use windlass_store::blob::FoundBlobs;
 use windlass_store::commit::{Commit, Committed};
 use windlass_store::flow::{FlowQuery, FlowRow, Publication, Published, VersionRef, VersionRow};
 use windlass_store::hint::Hints;
 use windlass_store::job::{JobQuery, JobRow, LetterGroup, ReadyPlace};
 use windlass_store::log::{LogRow, LogsOf};
-use windlass_store::outbox::{Message, Party, Undelivered};
+use windlass_store::outbox::{Message, OutboxPlace, Party, Undelivered, WaitingTree};
 use windlass_store::page::{NameRange, Page, Part};
 use windlass_store::queue::{Held, QueueDepth, QueueSettings, Spent};
 use windlass_store::ready::{KeyQuery, KeyRows, ReadyQuery};
-use windlass_store::run::{Journal, RunQuery, RunRef, RunRow, Since};
+use windlass_store::run::{Journal, RunGroup, RunQuery, RunRef, RunRow, Since};
 use windlass_store::schedule::Scheduled;
 use windlass_store::server::ServerRow;
 use windlass_store::service::{LiveService, ServiceRow};
-use windlass_store::store::{Due, Retained};
+use windlass_store::store::{Due, Retained, SetBack};
 use windlass_store::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 use windlass_store::{Memory, Store, StoreError};
 
@@ -113,8 +117,24 @@ macro_rules! forward {
                 }
             }
 
-            async fn outbox(&self, now: Timestamp, limit: usize) -> Result<Vec<Undelivered>, StoreError> {
-                let read = self.memory.outbox(now, limit).await?;
+            async fn outbox(
+                &self,
+                now: Timestamp,
+                after: Option<OutboxPlace>,
+                limit: usize,
+            ) -> Result<Vec<Undelivered>, StoreError> {
+                let read = self.memory.outbox(now, after, limit).await?;
+                self.count(read.len());
+                Ok(read)
+            }
+
+            async fn waiting_children(
+                &self,
+                project: &Project,
+                root: RunId,
+                limit: usize,
+            ) -> Result<Vec<Message>, StoreError> {
+                let read = self.memory.waiting_children(project, root, limit).await?;
                 self.count(read.len());
                 Ok(read)
             }
@@ -167,8 +187,11 @@ forward! {
     whole {
         due(now: Timestamp, limit: usize) -> Due;
         orphans(now: Timestamp, dead_after_ms: u64, after: Option<RunId>, limit: usize) -> Vec<RunRow>;
+        waiting_trees(after: Option<WaitingTree>, limit: usize) -> Vec<WaitingTree>;
         retain(before: Timestamp, limit: usize) -> Retained;
+        set_back(now: Timestamp) -> SetBack;
         servers() -> Vec<ServerRow>;
+        store_key(name: &str, fresh: StoreKey) -> StoreKey;
         delete_servers(before: Timestamp) -> ();
         delete_workers(before: Timestamp, limit: usize) -> usize;
         delete_queues(before: Timestamp, limit: usize) -> usize;
@@ -180,8 +203,10 @@ forward! {
         versions(flow: FlowId) -> Vec<VersionRow>;
         command(command: CommandId) -> Option<Committed>;
         journal(run: RunId, since: Since, limit: usize) -> Journal;
+        blobs(hashes: BTreeSet<String>) -> FoundBlobs;
         run(run: RunRef) -> Option<RunRow>;
         runs(query: RunQuery) -> Page<RunRow>;
+        count_runs(of: RunGroup, limit: usize) -> usize;
         job(job: JobId) -> Option<JobRow>;
         jobs(query: JobQuery) -> Page<JobRow>;
         attempts(job: JobId, after: u32, limit: usize) -> Vec<Attempt>;
@@ -200,7 +225,7 @@ forward! {
         dead_letter_groups(queue: String) -> Vec<LetterGroup>;
         schedule(id: ScheduleId) -> Option<Scheduled>;
         schedules(part: Part) -> Page<Scheduled>;
-        audit(query: AuditQuery) -> Vec<(u64, AuditRow)>;
+        audit(query: AuditQuery) -> Vec<(Seq, AuditRow)>;
         logs(run: RunId, of: LogsOf) -> Vec<LogRow>;
         workers(query: WorkerQuery) -> Vec<WorkerRow>;
     }

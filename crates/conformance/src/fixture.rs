@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use serde_json::json;
-use windlass_engine::counter::{Epoch, Revision};
+use windlass_engine::counter::{Epoch, Revision, Seq};
 use windlass_engine::event::{Event, Level};
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId, ServerId, VersionId};
 use windlass_engine::job::{Job, JobInput, JobSpec};
@@ -22,7 +22,7 @@ use windlass_store::account::Posting;
 use windlass_store::commit::{Commit, Committed, JobChange, RunChange};
 use windlass_store::flow::{FlowChoice, FlowDraft, Publication, Published, VersionDraft, VersionStatus};
 use windlass_store::job::{JobOrigin, JobRow};
-use windlass_store::outbox::Message;
+use windlass_store::outbox::{Message, WaitingTree};
 use windlass_store::run::{Origin, Owner, RunProjection, RunRef, RunRow, RunStatus};
 use windlass_store::schedule::ScheduleRow;
 use windlass_store::{Store, StoreError};
@@ -58,11 +58,18 @@ pub(crate) fn schedule_id(n: u64) -> ScheduleId {
     id("sched", n)
 }
 
-/// Messages that were not delivered; all are of the default project.
+/// Messages that were not delivered, also those that create child runs; all are of the default project.
 pub(crate) async fn undelivered(store: &dyn Store, now: Timestamp, limit: usize) -> Vec<Message> {
-    let rows = store.outbox(now, limit).await.unwrap();
+    let rows = store.outbox(now, None, limit).await.unwrap();
     assert!(rows.iter().all(|row| row.project == Project::DEFAULT));
-    rows.into_iter().map(|row| row.message).collect()
+    let mut messages: Vec<Message> = rows.into_iter().map(|row| row.message).collect();
+    for WaitingTree { project, root } in store.waiting_trees(None, limit).await.unwrap() {
+        let children = store.waiting_children(&project, root, limit).await.unwrap();
+        messages.extend(children.into_iter().filter(|message| message.at <= now));
+    }
+    messages.sort_by(|one, other| (one.at, &one.id).cmp(&(other.at, &other.id)));
+    messages.truncate(limit);
+    messages
 }
 
 pub(crate) fn server(n: u64, epoch: u64) -> Owner {
@@ -199,7 +206,7 @@ impl<'s> StoreFixture<'s> {
         Commit {
             run: Some(RunChange {
                 run: run_id(run),
-                expected_len,
+                expected_len: Seq(expected_len),
                 create: (expected_len == 0).then(|| origin(now)),
                 entry: Entry::new(now, command, vec![event]),
                 standing: standing(status, now),

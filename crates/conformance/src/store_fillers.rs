@@ -7,8 +7,8 @@ use std::pin::Pin;
 use windlass_store::{Durability, Sqlite, Store};
 
 use crate::suite::{
-    accounts, children, dead_letters, flows, jobs, keys, outboxes, queues, records, replays, rounds, runs,
-    schedules,
+    accounts, blobs, children, dead_letters, flows, jobs, keys, outboxes, queues, records, replays, rounds,
+    runs, schedules,
 };
 
 type Fill = for<'s> fn(&'s dyn Store) -> Pin<Box<dyn Future<Output = ()> + 's>>;
@@ -53,6 +53,8 @@ pub fn store_fillers() -> impl Iterator<Item = StoreFiller> {
         rounds::a_rerun_resets_the_nodes_that_follow
         rounds::a_retry_continues_at_the_failed_nodes
         rounds::nodes_write_while_their_runs_are_open
+        blobs::jobs_refer_to_large_params_and_share_them
+        blobs::children_refer_to_the_params_of_their_parent
         children::cancelling_a_run_leaves_a_message_for_each_of_its_children
         jobs::a_job_reads_back_as_it_was_written
         jobs::a_key_can_stay_taken_for_a_while
@@ -65,6 +67,7 @@ pub fn store_fillers() -> impl Iterator<Item = StoreFiller> {
         outboxes::a_message_is_not_delivered_before_its_time
         schedules::a_manual_firing_is_not_a_slot
         records::workers_register_beat_and_are_found
+        records::a_key_of_the_store_is_made_once
         records::prices_and_queue_settings_are_replaced
         records::settings_of_services_are_replaced_and_removed
         records::the_audit_is_numbered_in_order

@@ -4,6 +4,7 @@
 //! function that returns an empty store, or a value that holds one (`AsRef<dyn Store>`).
 
 pub mod accounts;
+pub mod blobs;
 pub mod children;
 pub mod commits;
 pub mod dead_letters;
@@ -22,6 +23,8 @@ pub mod retention;
 pub mod rounds;
 pub mod runs;
 pub mod schedules;
+pub mod set_back;
+pub mod trees;
 
 /// Makes a test of every function of the suite. The second argument runs a future to its end; the default
 /// blocks the thread.
@@ -178,6 +181,13 @@ macro_rules! conformance {
                 a_call_of_a_flow_waits_in_the_outbox_until_its_child_is_created
                 cancelling_a_run_leaves_a_message_for_each_of_its_children
             ]
+            trees: [
+                a_run_remembers_the_tree_it_belongs_to
+                runs_are_counted_by_tree_by_flow_and_together
+                waiting_child_runs_are_read_by_tree_the_deepest_first
+                trees_with_waiting_child_runs_are_read_in_pages
+                undelivered_messages_are_read_in_pages
+            ]
             schedules: [
                 a_slot_fires_once
                 a_manual_firing_is_not_a_slot
@@ -187,8 +197,12 @@ macro_rules! conformance {
                 a_deleted_schedule_is_gone_and_its_slots_stay_fired
                 a_firing_of_an_unknown_schedule_is_refused
             ]
+            set_back: [
+                stored_times_that_are_ahead_are_set_back
+            ]
             records: [
                 servers_beat_and_an_old_epoch_is_refused
+                a_key_of_the_store_is_made_once
                 servers_not_heard_of_for_long_are_forgotten
                 workers_register_beat_and_are_found
                 an_unknown_worker_is_told_to_register
@@ -219,6 +233,13 @@ macro_rules! conformance {
                 an_undelivered_message_outlives_its_sender
                 a_deleted_run_frees_its_request_id
                 logs_are_deleted_with_their_run
+            ]
+            blobs: [
+                jobs_refer_to_large_params_and_share_them
+                a_start_with_large_params_reads_as_it_was_written
+                children_refer_to_the_params_of_their_parent
+                a_blob_is_deleted_with_the_last_run_that_refers_to_it
+                a_blob_outlives_a_run_whose_child_is_yet_to_be_created
             ]
             replays: [
                 a_run_replays_from_its_journal

@@ -21,6 +21,7 @@ use windlass_engine::event::Event;
 use windlass_engine::expr::{cel, json as operators};
 use windlass_engine::input::Input;
 use windlass_engine::journal::Entry;
+use windlass_engine::meter::Meter;
 use windlass_engine::reference::{Facts, Root};
 use windlass_engine::run::Run;
 use windlass_engine::time::Timestamp;
@@ -142,11 +143,11 @@ impl Facts for BenchRun {
 fn conditions(c: &mut Criterion) {
     let world = BenchRun(json!({"n": 7, "name": "alpha", "list": [1, 2, 3]}));
     let expr = cel::CelExpr::parse("$var.n > 5 && $var.name == 'alpha' && 2 in $var.list").unwrap();
-    c.bench_function("condition/cel", |b| b.iter(|| black_box(expr.holds(&world))));
+    c.bench_function("condition/cel", |b| b.iter(|| black_box(expr.holds(&world, &Meter::default()))));
     let mut problems = windlass_engine::problem::Problems::default();
     let written = json!({"and": [{"gt": ["$shared.n", 5]}, {"eq": ["$shared.name", "alpha"]}, {"in": [2, "$shared.list"]}]});
     let expr = operators::JsonExpr::parse(&written, "$", &mut problems).unwrap();
-    c.bench_function("condition/json", |b| b.iter(|| black_box(expr.holds(&world))));
+    c.bench_function("condition/json", |b| b.iter(|| black_box(expr.holds(&world, &Meter::default()))));
 }
 
 fn entries(c: &mut Criterion) {

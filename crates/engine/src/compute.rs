@@ -2,18 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::input::Given;
 use crate::plan::Compute;
 use crate::reference::{Facts, Seg, Template, parse_path};
 use crate::text::{plain, type_name};
-use crate::time::Timestamp;
 
 /// The output of the operation; `Err` says which parameter is wrong.
-pub fn evaluate(
-    compute: &Compute,
-    input: &Value,
-    facts: &dyn Facts,
-    now: Timestamp,
-) -> Result<Value, String> {
+pub fn evaluate(compute: &Compute, input: &Value, facts: &dyn Facts, given: &Given) -> Result<Value, String> {
     match compute {
         Compute::Set(entries) | Compute::Outputs(entries) => Ok(fields(entries, facts)),
         Compute::Define { .. } | Compute::Assign { .. } => Ok(json!({ "value": parameter(input, "value") })),
@@ -21,8 +16,8 @@ pub fn evaluate(
         Compute::TextSplit => text_split(input),
         Compute::JsonGet => json_get(input),
         Compute::JsonSet => json_set(input),
-        Compute::TimeNow => Ok(json!({ "timestamp": now.0, "iso": now.to_rfc3339() })),
-        Compute::Test(condition) => condition.holds(facts).map(Value::Bool),
+        Compute::TimeNow => Ok(json!({ "timestamp": given.now.0, "iso": given.now.to_rfc3339() })),
+        Compute::Test(condition) => condition.holds(facts, &given.meter).map(Value::Bool),
     }
 }
 
@@ -131,6 +126,7 @@ fn json_set(input: &Value) -> Result<Value, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::Timestamp;
     use std::borrow::Cow;
 
     struct Nothing;
@@ -146,7 +142,7 @@ mod tests {
     }
 
     fn run(compute: &Compute, input: Value) -> Result<Value, String> {
-        evaluate(compute, &input, &Nothing, Timestamp(1_000))
+        evaluate(compute, &input, &Nothing, &Given::at(Timestamp(1_000)))
     }
 
     #[test]

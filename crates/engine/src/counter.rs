@@ -79,3 +79,10 @@ counter! {
     /// has read, and is refused if the row has moved on. Zero = not written yet.
     Revision
 }
+
+counter! {
+    /// A position in an append-only list: the journal of a run, the ledger of an account, the audit, the messages of a
+    /// sender. Journals, ledgers and the audit begin at 1 and have no gaps, so that the position of their last entry is
+    /// also their length. Zero = before the first.
+    Seq
+}

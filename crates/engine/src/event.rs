@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use crate::counter::{Epoch, Fence, Visit};
 use crate::id::RunId;
 use crate::money::{Amount, Bill, Price, Reserve};
+use crate::params::{Params, StoredLayer};
 use crate::path::NodePath;
 use crate::plan::Priority;
 use crate::retry::Fault;
@@ -204,6 +205,10 @@ pub enum Event {
         #[serde(default)]
         bill: Bill,
     },
+    /// The store was repaired after a clock that was wrong: all times that the run waits for are earlier by so much.
+    SetBack {
+        by_ms: u64,
+    },
     /// Something worth reading that changes nothing.
     Logged {
         level: Level,
@@ -225,8 +230,12 @@ pub enum Event {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Start {
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub params: Map<String, Value>,
+    #[serde(skip_serializing_if = "Params::is_empty")]
+    pub params: Params,
+    /// The parameters in the stored form, if a layer of them is large; then `params` are empty. Readers of the journal
+    /// resolve them before they apply the event.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub params_in: Vec<StoredLayer>,
     #[serde(skip_serializing_if = "is_default")]
     pub exec_mode: ExecMode,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -267,6 +276,16 @@ pub struct Parent {
     pub fence: Fence,
     /// How many flows deep this run is; a flow that calls itself without end is stopped by it.
     pub depth: u32,
+    /// The outermost run of the tree; absent: `run` is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<RunId>,
+}
+
+impl Parent {
+    /// The outermost run of the tree that the child run belongs to.
+    pub fn root(&self) -> RunId {
+        self.root.unwrap_or(self.run)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -313,6 +332,9 @@ pub enum Next {
 pub enum Waiting {
     Timer {
         until: Timestamp,
+        /// The moment of the wall clock that `until` stands for, if the definition named one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wall: Option<Timestamp>,
     },
     Signal {
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -323,9 +345,7 @@ pub enum Waiting {
         until: Option<Timestamp>,
     },
     /// The account is short by the time the call was to be made.
-    Balance {
-        amount: Amount,
-    },
+    Balance { amount: Amount },
     /// The estimate would pass the run's budget.
     Budget {
         amount: Amount,

@@ -6,8 +6,11 @@ pub mod json;
 mod pattern;
 pub mod steps;
 
+use std::cell::Cell;
+
+use crate::meter::Meter;
 use crate::reference::{Facts, Ref};
-use crate::text::excerpt;
+use crate::text::{excerpt, json_excerpt};
 
 /// Values that an explanation shows: a line of a log has to stay readable.
 const VALUES_MAX: usize = 8;
@@ -26,12 +29,12 @@ pub enum Condition {
 
 impl Condition {
     /// Whether it holds; `Err` is the reason why it could not be evaluated (which counts as false).
-    pub fn holds(&self, facts: &dyn Facts) -> Result<bool, String> {
+    pub fn holds(&self, facts: &dyn Facts, meter: &Meter) -> Result<bool, String> {
         match self {
             Condition::Always => Ok(true),
-            Condition::Json(expr) => Ok(expr.holds(facts)),
-            Condition::Cel(expr) => expr.holds(facts),
-            Condition::Steps(test) => test.holds(facts),
+            Condition::Json(expr) => expr.holds(facts, meter),
+            Condition::Cel(expr) => expr.holds(facts, meter),
+            Condition::Steps(test) => test.holds(facts, meter),
         }
     }
 
@@ -46,10 +49,7 @@ impl Condition {
         let mut refs = self.refs();
         refs.sort();
         refs.dedup();
-        let value = |reference: &&Ref| {
-            let value = reference.resolve(facts).to_string();
-            format!("{reference} = {}", excerpt(&value))
-        };
+        let value = |reference: &&Ref| format!("{reference} = {}", json_excerpt(&reference.resolve(facts)));
         let values: Vec<String> = refs.iter().take(VALUES_MAX).map(value).collect();
         match (values.is_empty(), refs.len() > VALUES_MAX) {
             (true, _) => text,
@@ -66,6 +66,30 @@ impl Condition {
             Condition::Cel(expr) => expr.refs(),
             Condition::Steps(test) => test.refs(),
         }
+    }
+}
+
+/// The work of one evaluation. It ends with an error at its own bound, whatever the facts; its steps count for the
+/// decision around it, too.
+struct Effort<'m> {
+    meter: &'m Meter,
+    n_steps: Cell<usize>,
+    most: usize,
+}
+
+impl<'m> Effort<'m> {
+    fn new(meter: &'m Meter, most: usize) -> Self {
+        Effort { meter, n_steps: Cell::new(0), most }
+    }
+
+    /// Counts steps that are about to be taken.
+    fn spend(&self, steps: usize) -> Result<(), String> {
+        self.n_steps.set(self.n_steps.get().saturating_add(steps));
+        if self.n_steps.get() > self.most {
+            return Err(format!("the evaluation takes more than {} steps: compare less data", self.most));
+        }
+        // The reason is not read: the whole decision is put back.
+        self.meter.spend(steps).map_err(|_| "the evaluation is put off".to_owned())
     }
 }
 
@@ -124,9 +148,9 @@ mod tests {
         let steps = steps::Test::parse(&steps, "$", &mut problems).unwrap();
         let cel = cel::CelExpr::parse("$var.n > 5").unwrap();
         for condition in [Condition::Json(json), Condition::Cel(cel), Condition::Steps(steps)] {
-            assert_eq!(condition.holds(&world), Ok(true));
+            assert_eq!(condition.holds(&world, &Meter::default()), Ok(true));
             assert_eq!(condition.refs().len(), 1);
         }
-        assert_eq!(Condition::Always.holds(&world), Ok(true));
+        assert_eq!(Condition::Always.holds(&world, &Meter::default()), Ok(true));
     }
 }

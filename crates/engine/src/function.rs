@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::number::Num;
+use crate::params::Params;
 use crate::text::{a_type, plain};
 
 /// The result of a function.
@@ -20,6 +21,23 @@ pub enum FunctionOutcome {
     },
 }
 
+/// Parameters of a function, by name.
+pub trait FunctionParams {
+    fn get(&self, name: &str) -> Option<&Value>;
+}
+
+impl FunctionParams for Params {
+    fn get(&self, name: &str) -> Option<&Value> {
+        Params::get(self, name)
+    }
+}
+
+impl FunctionParams for Map<String, Value> {
+    fn get(&self, name: &str) -> Option<&Value> {
+        Map::get(self, name)
+    }
+}
+
 /// The names that [`call`] knows.
 pub const NAMES: [&str; 10] =
     ["mul", "upper", "lower", "sum", "route", "log_result", "echo", "sleep", "fail", "transform"];
@@ -28,7 +46,7 @@ pub const NAMES: [&str; 10] =
 pub fn call(
     name: &str,
     input: &Value,
-    params: &Map<String, Value>,
+    params: &dyn FunctionParams,
     memo: Option<&Value>,
 ) -> Option<FunctionOutcome> {
     let outcome = match name {
@@ -54,7 +72,7 @@ fn mistake(message: String) -> FunctionOutcome {
     FunctionOutcome::Failed { message, retryable: false }
 }
 
-fn multiply(input: &Value, params: &Map<String, Value>) -> Result<Value, String> {
+fn multiply(input: &Value, params: &dyn FunctionParams) -> Result<Value, String> {
     let Value::Number(number) = input else {
         return Err(format!("mul needs a number as its input, not {}", a_type(input)));
     };
@@ -92,7 +110,7 @@ fn text_of<'a>(name: &str, input: &'a Value) -> Result<&'a str, String> {
     input.as_str().ok_or_else(|| format!("{name} needs a string as its input, not {}", a_type(input)))
 }
 
-fn route(params: &Map<String, Value>) -> Result<Value, String> {
+fn route(params: &dyn FunctionParams) -> Result<Value, String> {
     match params.get("action") {
         Some(action @ Value::String(_)) => Ok(json!({ "action": action })),
         Some(other) => Err(format!("route needs a string in params.action, not {}", a_type(other))),
@@ -100,7 +118,7 @@ fn route(params: &Map<String, Value>) -> Result<Value, String> {
     }
 }
 
-fn sleep(input: &Value, params: &Map<String, Value>, memo: Option<&Value>) -> FunctionOutcome {
+fn sleep(input: &Value, params: &dyn FunctionParams, memo: Option<&Value>) -> FunctionOutcome {
     if memo.is_some() {
         return FunctionOutcome::Done(input.clone());
     }
@@ -116,7 +134,7 @@ fn sleep(input: &Value, params: &Map<String, Value>, memo: Option<&Value>) -> Fu
     }
 }
 
-fn fail(params: &Map<String, Value>) -> FunctionOutcome {
+fn fail(params: &dyn FunctionParams) -> FunctionOutcome {
     let message = params.get("message").map(plain).filter(|text| !text.is_empty());
     let retryable = params.get("retryable").and_then(Value::as_bool).unwrap_or(true);
     FunctionOutcome::Failed {
@@ -126,7 +144,7 @@ fn fail(params: &Map<String, Value>) -> FunctionOutcome {
 }
 
 /// Functions of the standard worker: changes the case of text, multiplies numbers.
-fn transform(input: &Value, params: &Map<String, Value>) -> Result<Value, String> {
+fn transform(input: &Value, params: &dyn FunctionParams) -> Result<Value, String> {
     match input {
         Value::Number(_) => multiply(input, params).map_err(|reason| format!("transform: {reason}")),
         Value::String(text) => match params.get("op").and_then(Value::as_str) {
@@ -223,8 +241,8 @@ mod tests {
             |message: &str, retryable| FunctionOutcome::Failed { message: message.to_owned(), retryable };
         assert_eq!(run("fail", json!(1), json!({"message": "no"})), failed("no", true));
         assert_eq!(run("fail", json!(1), json!({"retryable": false})), failed("failed as asked", false));
-        assert_eq!(call("unknown", &json!(1), &Map::new(), None), None);
-        assert!(NAMES.iter().all(|name| call(name, &json!(1), &Map::new(), None).is_some()));
+        assert_eq!(call("unknown", &json!(1), &Params::default(), None), None);
+        assert!(NAMES.iter().all(|name| call(name, &json!(1), &Params::default(), None).is_some()));
     }
 
     proptest! {

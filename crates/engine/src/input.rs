@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use crate::counter::{Epoch, Fence};
 use crate::event::Start;
 use crate::id::RunId;
+use crate::meter::Meter;
 use crate::money::{Amount, Bill};
 use crate::path::NodePath;
 use crate::problem::Problem;
@@ -31,7 +32,7 @@ pub enum Input {
         outcome: Option<CallOutcome>,
         bill: Bill,
     },
-    /// Something that was to happen at a time may be due.
+    /// Something that was to happen at a time may be due; the agenda that a budget left open comes first.
     TimePassed,
     Signal {
         id: Option<String>,
@@ -99,7 +100,10 @@ pub enum CallOutcome {
 /// Facts that come with an input.
 #[derive(Debug, Clone, Default)]
 pub struct Given {
+    /// Server time.
     pub now: Timestamp,
+    /// The wall clock: `now`, or behind it.
+    pub wall: Timestamp,
     /// The epoch of the server that asks: it makes the calls that are granted. Zero = no server in particular.
     pub epoch: Epoch,
     /// Calls whose charge the account could not bear when this was committed before.
@@ -107,11 +111,13 @@ pub struct Given {
     /// The limit of [`Run::paid`](crate::run::Run::paid) under the balance of that time: every call beyond it has
     /// insufficient funds as well, so that a thousand such calls cost one conflict and not a thousand.
     pub spend_limit: Option<Amount>,
+    /// The work that may be done before the decision has to be committed.
+    pub meter: Meter,
 }
 
 impl Given {
     pub fn at(now: Timestamp) -> Self {
-        Self { now, ..Given::default() }
+        Self { now, wall: now, ..Given::default() }
     }
 }
 

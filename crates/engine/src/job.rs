@@ -273,6 +273,27 @@ impl Job {
         }
     }
 
+    /// Sets everything back that a clock ahead of `now` wrote: the times that the job waits for keep their distance from
+    /// its last change. `false` = its last change is not ahead.
+    pub fn set_back(&mut self, now: Timestamp) -> bool {
+        let by_ms = self.updated_at.since(now);
+        match &mut self.state {
+            _ if by_ms == 0 => return false,
+            State::Pending { until } | State::Suspended { until } | State::Retrying { until } => {
+                *until = until.before(by_ms);
+            }
+            State::Queued { since } => *since = (*since).min(now),
+            State::Running { lease_until, deadline, cancel_at, .. } => {
+                *lease_until = lease_until.before(by_ms);
+                *deadline = deadline.map(|at| at.before(by_ms));
+                *cancel_at = cancel_at.map(|at| at.before(by_ms));
+            }
+            State::Succeeded | State::Failed { .. } | State::Canceled => {}
+        }
+        self.updated_at = now;
+        true
+    }
+
     /// The input that is due for the job at `now`.
     pub fn overdue(&self, now: Timestamp) -> Option<JobInput> {
         match self.state {

@@ -1,10 +1,14 @@
 //! The journal of a run: one stored entry per commit. Its format has a version from the first day; old
 //! entries are brought up to date when they are read, in one place.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
-use crate::event::Event;
+use crate::event::{Event, Start};
 use crate::id::CommandId;
+use crate::params::{MissingBlob, ParamLayer, Params, StoredLayer};
 use crate::run::Run;
 use crate::time::Timestamp;
 
@@ -33,7 +37,9 @@ pub fn encode_snapshot(run: &Run) -> Vec<u8> {
 pub fn decode_snapshot(bytes: &[u8]) -> Result<Run, JournalError> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     reader.disable_recursion_limit();
-    Run::deserialize(&mut reader).map_err(JournalError::Unreadable)
+    let mut run = Run::deserialize(&mut reader).map_err(JournalError::Unreadable)?;
+    run.root.params = run.start.params.clone();
+    Ok(run)
 }
 
 /// A stored entry that cannot be read: stop, and tell a person.
@@ -48,6 +54,44 @@ pub enum JournalError {
 impl Entry {
     pub fn new(at: Timestamp, command: CommandId, events: Vec<Event>) -> Self {
         Entry { version: VERSION, at, command, events }
+    }
+
+    /// The events as they are stored: large parameters of a start are references to blobs.
+    pub fn stored_events(&self, hash: impl Fn(&str) -> String) -> Cow<'_, [Event]> {
+        let stored = |event: &Event| match event {
+            Event::Started(start) => {
+                let params_in = start.params.stored(&hash)?;
+                let start = Start { params: Params::default(), params_in, ..(**start).clone() };
+                Some(Event::Started(Box::new(start)))
+            }
+            _ => None,
+        };
+        if self.events.iter().all(|event| stored(event).is_none()) {
+            return Cow::Borrowed(&self.events);
+        }
+        Cow::Owned(self.events.iter().map(|event| stored(event).unwrap_or_else(|| event.clone())).collect())
+    }
+
+    /// The hashes of the blobs that its stored form refers to.
+    pub fn blobs(&self) -> impl Iterator<Item = &str> {
+        let starts = self.events.iter().filter_map(|event| match event {
+            Event::Started(start) => Some(&start.params_in),
+            _ => None,
+        });
+        starts.flatten().filter_map(StoredLayer::hash)
+    }
+
+    /// Replaces the references of the stored form by the parameters themselves.
+    pub fn resolve(&mut self, find: impl Fn(&str) -> Option<Arc<ParamLayer>>) -> Result<(), MissingBlob> {
+        for event in &mut self.events {
+            if let Event::Started(start) = event
+                && !start.params_in.is_empty()
+            {
+                start.params = StoredLayer::resolve(&start.params_in, &find)?;
+                start.params_in.clear();
+            }
+        }
+        Ok(())
     }
 
     /// The stored form.

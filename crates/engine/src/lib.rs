@@ -27,6 +27,7 @@ pub mod event;
 pub mod input;
 pub mod journal;
 pub mod log;
+pub mod meter;
 pub mod run;
 
 pub mod compute;
@@ -39,4 +40,5 @@ pub mod parallelism;
 pub mod recovery;
 pub mod retry;
 pub mod schedule;
+pub mod server_time;
 pub mod share;

@@ -15,6 +15,9 @@ pub const NAME_BYTES: usize = 255;
 pub const VALUE_DEPTH: usize = 64;
 /// Bytes of one value, and of the shared state of one scope.
 pub const SHARED_BYTES: usize = 8 << 20;
+/// Bytes of a layer of parameters up to which rows hold it inline. A larger layer is stored once, as a blob: a reference
+/// to it is shorter than most parameters, and a row of a small run needs no second table.
+pub const INLINE_PARAMS_BYTES: usize = 4 << 10;
 /// The tree of a JSON text may take this many times the bytes of the text: with the text itself and one copy of it, a
 /// request takes less than ten times its bytes.
 pub const TREE_TIMES: usize = 6;
@@ -28,6 +31,11 @@ pub const VISITS: u64 = 50_000;
 pub const EXPRESSION_CHARS: usize = 4_096;
 /// Nesting inside one expression; evaluation recurses this deep at most.
 pub const EXPRESSION_DEPTH: usize = 32;
+/// Steps of one condition of the graph and the steps form (see `meter`): the largest text is searched seven times. The
+/// evaluation of a condition cannot be interrupted and goes on later.
+pub const CONDITION_STEPS: usize = 2_000_000;
+/// Steps of one decision, which is then committed before the run goes on: a few milliseconds, or some thousand visits.
+pub const SLICE_STEPS: u64 = 50_000;
 /// Problems reported for one definition: more would not help anybody.
 pub const PROBLEMS: usize = 200;
 /// Bytes of an error message that is kept with an attempt.

@@ -52,6 +52,7 @@ pub fn line(event: &Event) -> Option<Line> {
         | Event::Paused
         | Event::Resumed
         | Event::Stepped
+        | Event::SetBack { .. }
         | Event::Retried { .. }
         | Event::Rerun { .. }
         | Event::Funded { .. }
@@ -106,6 +107,7 @@ fn said(event: &Event) -> Option<(Level, String)> {
         Event::Paused => info("paused"),
         Event::Resumed => info("resumed"),
         Event::Stepped => info("one step was asked for"),
+        Event::SetBack { .. } => warn("its times were set back after a clock that was wrong"),
         Event::Retried { round } => Some((Level::Info, format!("retried, round {round}"))),
         Event::Rerun { round, from, .. } => {
             Some((Level::Info, format!("run again from {from}, round {round}")))

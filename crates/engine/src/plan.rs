@@ -10,9 +10,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::expr::Condition;
+use crate::params::Params;
 use crate::reference::{Ref, Template};
 
 pub use call::{Call, Exec, OutputMode, Script, StdinMode, Temporary};
@@ -114,7 +115,7 @@ pub struct Node {
     pub label: String,
     pub kind: NodeKind,
     /// Literal parameters of the node, of every kind; a call carries its own.
-    pub params: Map<String, Value>,
+    pub params: Params,
     pub prep: Prep,
     pub post: Post,
     /// Out-edges. In an action scope each carries an action; in a join scope a condition.
@@ -217,7 +218,7 @@ pub struct Branch {
     pub name: String,
     pub body: Body,
     /// Literal parameters of the branch, which win over its node's.
-    pub params: Map<String, Value>,
+    pub params: Params,
     /// The branch's own input, when it differs from the fan's input or item.
     pub prep: Prep,
     /// Applied to the branch's result before it is collected.
@@ -245,7 +246,7 @@ pub enum Strategy {
 pub struct Sub {
     pub scope: Scope,
     /// `subflow_execs`: parameters for single nodes inside, which win over the nodes' own.
-    pub overrides: BTreeMap<String, Map<String, Value>>,
+    pub overrides: BTreeMap<String, Params>,
     pub on_failure: SubFailure,
 }
 

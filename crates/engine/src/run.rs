@@ -4,7 +4,8 @@
 //! into the state; it decides nothing and cannot fail. The consequences of an event inside the run (the next
 //! node, the next branch, the end of a scope) is kept as an *agenda* in the state: `apply` puts it there,
 //! `proceed` decides one item at a time, so that every decision sees the state it is about and a wide fan costs
-//! its number of branches, not their square. `submit` is the loop around the three.
+//! its number of branches, not their square. `submit` is the loop around the three; it ends when
+//! the agenda is empty or the budget of the decision is spent, and then the run goes on after its commit.
 
 mod agenda;
 pub(crate) mod apply;
@@ -182,46 +183,69 @@ impl Run {
         }
     }
 
-    /// Takes one input as far as it goes: decides, applies, and follows the agenda to its end.
+    /// Takes one input as far as it goes: decides, applies, and follows the agenda to its end, or until the budget is
+    /// spent. A run that is unfinished then is due at once: `TimePassed` follows its agenda further.
     pub fn submit(&mut self, plan: &Plan, input: &Input, given: &Given) -> Result<RunStep, Refusal> {
         let mut step = RunStep::default();
+        if *input == Input::TimePassed && self.is_unfinished() {
+            self.follow(plan, given, &mut step);
+            if self.is_unfinished() {
+                return Ok(step);
+            }
+        }
         let events = self.decide(plan, input, given)?;
-        self.record(plan, events, given.now, &mut step);
+        self.record(plan, events, given, &mut step);
         self.follow(plan, given, &mut step);
         if *input == Input::TimePassed {
             // One thing that is due may undo another: look again after each.
-            loop {
+            while !self.is_unfinished() && !given.meter.is_spent() {
                 let events = self.decide(plan, input, given)?;
                 if events.is_empty() {
                     break;
                 }
-                self.record(plan, events, given.now, &mut step);
+                self.record(plan, events, given, &mut step);
                 self.follow(plan, given, &mut step);
             }
         }
         Ok(step)
     }
 
-    /// Follows the agenda until nothing is left that may go on by itself.
+    /// Follows an agenda further that a spent budget left open.
+    pub fn resume_agenda(&mut self, plan: &Plan, given: &Given) -> RunStep {
+        let mut step = RunStep::default();
+        self.follow(plan, given, &mut step);
+        step
+    }
+
+    /// Follows the agenda until nothing is left that may go on by itself, or until the budget is spent. It never stops
+    /// with an empty agenda: the next wake-up is for runs with an open one.
     fn follow(&mut self, plan: &Plan, given: &Given, step: &mut RunStep) {
         loop {
-            while let Some(events) = self.proceed(plan, given) {
+            while !(given.meter.is_spent() && self.is_unfinished()) {
+                let Some(events) = self.proceed(plan, given) else { break };
+                if given.meter.has_put_back() {
+                    return;
+                }
                 debug_assert!(!events.is_empty(), "every item of the agenda leads to an event");
-                self.record(plan, events, given.now, step);
+                self.record(plan, events, given, step);
+            }
+            if self.is_unfinished() {
+                return;
             }
             let look = std::mem::take(&mut self.look);
             if !look.is_needed() {
                 return;
             }
-            let events = self.look_at_waits(plan, &look);
-            self.record(plan, events, given.now, step);
+            let events = self.look_at_waits(plan, &look, &given.meter);
+            self.record(plan, events, given, step);
         }
     }
 
-    fn record(&mut self, plan: &Plan, events: Vec<Event>, at: Timestamp, step: &mut RunStep) {
+    fn record(&mut self, plan: &Plan, events: Vec<Event>, given: &Given, step: &mut RunStep) {
         for event in events {
+            given.meter.count_event(&event);
             self.effects(plan, &event, &mut step.effects);
-            self.apply(plan, &event, at);
+            self.apply(plan, &event, given.now);
             step.events.push(event);
         }
     }
@@ -242,6 +266,7 @@ impl Run {
     /// When the run has to be looked at again by itself; `None` = not before something comes from outside.
     pub fn wake_at(&self) -> Option<Timestamp> {
         match self.status {
+            Status::Running if self.is_unfinished() => Some(self.updated_at),
             Status::Running | Status::Canceling => self.wakes.first().map(|(at, _)| *at),
             Status::Pending | Status::Paused | Status::Completed | Status::Failed | Status::Canceled => None,
         }
@@ -249,6 +274,12 @@ impl Run {
 
     pub fn priority(&self, plan: &Plan) -> Priority {
         self.start.priority.unwrap_or(plan.priority)
+    }
+
+    /// Whether a spent budget left the agenda open: the run goes on by itself. Pause and manual mode hold new nodes back,
+    /// so that their agendas are short and are followed whatever the budget.
+    pub fn is_unfinished(&self) -> bool {
+        self.status == Status::Running && !self.start.manual && !self.agenda.is_empty()
     }
 
     /// Whether something is only held back by a pause or by manual mode.

@@ -20,6 +20,8 @@ pub use cron::{Cron, Dst};
 pub const FIRINGS_MAX: usize = 1_000;
 /// A slot decided within this time is on time: ticks are late now and then, and a restart takes a moment.
 pub const ON_TIME_MS: u64 = 60_000;
+/// How far the clock may go back before slots are decided again: the clocks of several servers differ by less.
+pub const BACK_MS_MAX: u64 = 60_000;
 /// How far back missed slots are looked for unless the schedule says otherwise: one day.
 pub const WINDOW_MS_DEFAULT: u64 = 86_400_000;
 
@@ -74,6 +76,14 @@ pub struct Progress {
     /// Slots that wait for a running start, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<Timestamp>,
+}
+
+impl Progress {
+    /// Whether it was decided by a clock that was wrong: this one is far behind it, or a slot waits that is still to come.
+    pub fn is_ahead_of(&self, now: Timestamp) -> bool {
+        self.last_slot.is_some_and(|decided| decided.since(now) > BACK_MS_MAX)
+            || self.waiting.last().is_some_and(|slot| *slot > now)
+    }
 }
 
 /// One start. Its id is unique per slot, so that it can happen only once.
@@ -134,8 +144,9 @@ impl Decision {
 impl Schedule {
     /// Decides about every slot up to `now`, given that `n_running` of its starts have not ended.
     pub fn plan(&self, progress: &Progress, now: Timestamp, n_running: usize) -> Decision {
-        // A new schedule owes nothing to the past; a clock that went back decides nothing twice.
-        let decided = progress.last_slot.unwrap_or(now);
+        // A new schedule owes nothing to the past. After a clock that was wrong, slots are decided again at their time;
+        // one that fired has its job or run already and starts no other.
+        let decided = progress.last_slot.filter(|_| !progress.is_ahead_of(now)).unwrap_or(now);
         let until = decided.max(now);
         let mut decision = Decision {
             fire: Vec::new(),
@@ -151,7 +162,7 @@ impl Schedule {
         decision.next_at = self.cron.next_after(until);
         let (due, n_missed) = self.due(decided, now);
         decision.n_passed = n_missed;
-        self.overlap(progress, due, n_running, &mut decision);
+        self.overlap(progress, now, due, n_running, &mut decision);
         decision
     }
 
@@ -183,8 +194,17 @@ impl Schedule {
     }
 
     /// Applies the overlap rule to the slots that are due.
-    fn overlap(&self, progress: &Progress, due: Vec<Timestamp>, n_running: usize, decision: &mut Decision) {
+    fn overlap(
+        &self,
+        progress: &Progress,
+        now: Timestamp,
+        due: Vec<Timestamp>,
+        n_running: usize,
+        decision: &mut Decision,
+    ) {
         let mut slots = progress.waiting.clone();
+        // Slots to come, which a clock that was wrong decided, are decided again at their time.
+        slots.retain(|slot| *slot <= now);
         slots.extend(due);
         let kept = match self.overlap {
             Overlap::Allow => slots.len(),

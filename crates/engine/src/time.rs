@@ -20,6 +20,12 @@ impl Timestamp {
         Timestamp(self.0.saturating_add(ms)).min(LATEST)
     }
 
+    /// The moment `ms` earlier.
+    #[must_use]
+    pub fn before(self, ms: u64) -> Timestamp {
+        Timestamp(self.0.saturating_sub_unsigned(ms))
+    }
+
     /// Milliseconds from `earlier` to this moment; zero when it is not earlier.
     pub fn since(self, earlier: Timestamp) -> u64 {
         u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)

@@ -20,7 +20,22 @@ pub fn weigh(value: &Value) -> Result<usize, Excess> {
     weigh_within(value, SHARED_BYTES)
 }
 
+/// Whether a value has no more than so many bytes; looks at no more of it than that.
+pub fn is_light(value: &Value, bytes: usize) -> bool {
+    weigh_within(value, bytes).is_ok()
+}
+
 fn weigh_within(value: &Value, most: usize) -> Result<usize, Excess> {
+    // Most values are of one piece.
+    let alone = match value {
+        Value::Null | Value::Bool(_) => Some(4),
+        Value::Number(_) => Some(8),
+        Value::String(text) => Some(text.len() + 2),
+        Value::Array(_) | Value::Object(_) => None,
+    };
+    if let Some(bytes) = alone {
+        return if bytes > most { Err(Excess::Large) } else { Ok(bytes) };
+    }
     let mut bytes = 0usize;
     let mut open = vec![(value, 1usize)];
     while let Some((value, depth)) = open.pop() {

@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use windlass_engine::definition::{Strictness, compile, expand};
 use windlass_engine::expr::{cel, json as operators, steps};
 use windlass_engine::journal::Entry;
+use windlass_engine::meter::Meter;
 use windlass_engine::problem::Problems;
 use windlass_engine::reference::{Facts, Root, Template, parse_dollar, parse_path};
 use windlass_engine::schedule::cron::Cron;
@@ -106,7 +107,7 @@ fn no_condition_is_too_strange() {
     ];
     texts(30_000, &cel, |text| {
         if let Ok(expr) = cel::CelExpr::parse(text) {
-            let _ = expr.holds(&world());
+            let _ = expr.holds(&world(), &Meter::default());
         }
     });
     let written = [
@@ -118,10 +119,10 @@ fn no_condition_is_too_strange() {
         let Ok(value) = serde_json::from_str::<Value>(text) else { return };
         let mut problems = Problems::default();
         if let Some(expr) = operators::JsonExpr::parse(&value, "$", &mut problems) {
-            let _ = expr.holds(&world());
+            let _ = expr.holds(&world(), &Meter::default());
         }
         if let Some(test) = steps::Test::parse(&value, "$", &mut problems) {
-            let _ = test.holds(&world());
+            let _ = test.holds(&world(), &Meter::default());
         }
     });
 }

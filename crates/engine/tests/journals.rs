@@ -27,7 +27,7 @@ use windlass_engine::plan::{Body, Branches, NodeKind, Plan, Scope};
 use windlass_engine::run::Run;
 use windlass_engine::time::Timestamp;
 
-const EVENTS: [&str; 26] = [
+const EVENTS: [&str; 27] = [
     "started",
     "entered",
     "granted",
@@ -48,6 +48,7 @@ const EVENTS: [&str; 26] = [
     "paused",
     "resumed",
     "stepped",
+    "set_back",
     "retried",
     "rerun",
     "funded",
@@ -136,6 +137,7 @@ fn name(event: &Event) -> &'static str {
         Event::Paused => "paused",
         Event::Resumed => "resumed",
         Event::Stepped => "stepped",
+        Event::SetBack { .. } => "set_back",
         Event::Retried { .. } => "retried",
         Event::Rerun { .. } => "rerun",
         Event::Funded { .. } => "funded",

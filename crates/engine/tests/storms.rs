@@ -18,6 +18,7 @@ use windlass_engine::counter::Fence;
 use windlass_engine::definition::{Strictness, compile};
 use windlass_engine::event::{Event, InsufficientFundsAction, Start};
 use windlass_engine::input::{CallOutcome, Given, Input};
+use windlass_engine::meter::Meter;
 use windlass_engine::money::{Amount, Bill};
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::{Exec, Plan};
@@ -149,6 +150,10 @@ impl Storm {
         let mut given = Given::at(Timestamp(self.now));
         if self.chance(10) {
             given.insufficient_funds = self.places().into_iter().collect();
+        }
+        // Inputs meet agendas that a spent budget left open.
+        if self.chance(40) {
+            given.meter = Meter::of(1 + self.roll(150));
         }
         self.tell(&input, &given)
     }
@@ -297,7 +302,7 @@ impl Storm {
         let node = NodePath::from(reason["node"].as_str().unwrap());
         Ok(match reason["waits_for"].as_str().unwrap() {
             "step" => Input::Step,
-            "timer" | "retry" | "cancel_confirmation" => {
+            "turn" | "timer" | "retry" | "cancel_confirmation" => {
                 let at = self.world.run.wake_at().ok_or_else(|| self.story("no wake-up"))?;
                 self.now = self.now.max(at.0);
                 Input::TimePassed

@@ -26,6 +26,7 @@ use windlass_engine::counter::Revision;
 use windlass_engine::id::JobId;
 use windlass_engine::job::{JobSpec, State};
 use windlass_engine::time::Timestamp;
+use windlass_store::blob::referenced_bytes;
 use windlass_store::job::JobRow;
 use windlass_store::queue::Spent;
 
@@ -153,6 +154,8 @@ impl JobIndex {
                 }
                 self.servers.note_given(at, given, &mut own);
                 bytes = bytes.saturating_add(self.reserve(given, now, &mut taken));
+                // The worker gets parameters that the index holds by reference only.
+                bytes = bytes.saturating_add(taken.last().map_or(0, |row| referenced_bytes(row)));
             }
             heads.extend(self.lists.head(query, &limited, at).map(|head| Reverse((head, at))));
         }

@@ -11,7 +11,7 @@ mod http;
 pub mod log;
 mod output;
 mod perform;
-mod script;
+pub mod script;
 mod script_slots;
 pub mod service;
 

@@ -7,7 +7,8 @@ mod peers;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 use windlass_engine::counter::Epoch;
@@ -53,6 +54,8 @@ impl LiveServers {
 pub(crate) struct Membership {
     row: ServerRow,
     last_beat: AtomicI64,
+    /// The same moment on the monotonic clock.
+    beaten: Mutex<Instant>,
     /// A server died: its calls may be in runs that other servers have written to since.
     to_sweep: AtomicBool,
 }
@@ -83,6 +86,7 @@ impl Membership {
                     return Ok(Membership {
                         row,
                         last_beat: AtomicI64::new(now.0),
+                        beaten: Mutex::new(Instant::now()),
                         to_sweep: AtomicBool::new(true),
                     });
                 }
@@ -99,7 +103,8 @@ impl Membership {
         let owner = Owner { server: ServerId::new(Uuid::nil()), epoch: UNREGISTERED };
         let (name, version) = (String::new(), String::new());
         let row = ServerRow { owner, name, version, started_at: now, beat_at: now };
-        Membership { row, last_beat: AtomicI64::new(now.0), to_sweep: AtomicBool::new(false) }
+        let (last_beat, beaten) = (AtomicI64::new(now.0), Mutex::new(Instant::now()));
+        Membership { row, last_beat, beaten, to_sweep: AtomicBool::new(false) }
     }
 
     /// The row that this server registered.
@@ -108,8 +113,19 @@ impl Membership {
     }
 
     /// The time of its last successful heartbeat.
-    pub(crate) fn last_beat(&self) -> Timestamp {
+    fn last_beat(&self) -> Timestamp {
         Timestamp(self.last_beat.load(Ordering::Relaxed))
+    }
+
+    /// The same on the monotonic clock.
+    fn beaten(&self) -> Instant {
+        *self.beaten.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The store took a heartbeat.
+    fn note_beat(&self, now: Timestamp) {
+        self.last_beat.store(now.0, Ordering::Relaxed);
+        *self.beaten.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 }
 
@@ -141,9 +157,9 @@ impl Cluster {
         self.epoch() != UNREGISTERED
     }
 
-    /// When the store last took a heartbeat.
-    pub(crate) fn last_beat(&self) -> Timestamp {
-        self.state().membership.last_beat()
+    /// How long ago the store last took a heartbeat.
+    pub(crate) fn since_last_beat(&self) -> Duration {
+        self.state().membership.beaten().elapsed()
     }
 
     /// How long this server leaves work to the servers before it.
@@ -169,10 +185,11 @@ impl Cluster {
             if let Err(error) = sync_clock(self.clock(), self.store()).await {
                 tracing::debug!(%error, "the time of the store could not be read");
             }
+            self.clock().log_skew();
             let now = self.clock().now();
             let row = ServerRow { beat_at: now, ..self.state().membership.row.clone() };
             match self.store().save_server(row).await {
-                Ok(()) => self.state().membership.last_beat.store(now.0, Ordering::Relaxed),
+                Ok(()) => self.state().membership.note_beat(now),
                 Err(StoreError::Conflict { .. }) => {
                     tracing::error!("another server has this id now: this one stops");
                     self.ctx().shutdown.cancel();
@@ -244,8 +261,10 @@ impl Cluster {
     }
 
     async fn live_servers(&self) -> Result<LiveServers, StoreError> {
-        let now = self.clock().now();
         let rows = self.store().servers().await?;
+        // A server that was ahead for a moment stays so; all servers of a store go by one time.
+        rows.iter().for_each(|row| self.clock().not_before(row.beat_at));
+        let now = self.clock().now();
         let alive = rows.iter().filter(|row| !recovery::is_dead(row.beat_at, now));
         Ok(LiveServers {
             alive: alive.map(|row| row.owner.epoch).collect(),
@@ -258,6 +277,7 @@ impl Cluster {
         let cached = match self.runs().load(run).await {
             Ok(Some(cached)) => cached,
             Ok(None) => return,
+            Err(error) if self.runs().is_set_aside(run, &error) => return,
             Err(error) => return tracing::error!(%run, %error, "a run cannot be read, so its calls are left"),
         };
         let makers = cached.run.granted_calls(&cached.plan).into_iter().map(|(.., by)| by);

@@ -14,6 +14,8 @@ use windlass_store::{Store, StoreError};
 use crate::body_budget::BodyBudget;
 use crate::clock::Clock;
 use crate::feed::Feed;
+use crate::grant::GrantSigner;
+use crate::long_work::LongWork;
 use crate::{RuntimeError, Settings};
 
 /// Everything that an owner needs besides its own state.
@@ -22,8 +24,11 @@ pub(crate) struct Ctx {
     pub(crate) settings: Settings,
     pub(crate) clock: Clock,
     pub(crate) feed: Feed,
+    pub(crate) grants: GrantSigner,
     /// The memory of bodies of requests and of answers of workers.
     pub(crate) bodies: BodyBudget,
+    /// Places for work that keeps a thread busy.
+    pub(crate) long_work: LongWork,
     /// Loops and calls; `Runtime::shut_down` waits for them.
     pub(crate) tasks: TaskTracker,
     /// Cancelled when the server stops.
@@ -34,11 +39,19 @@ pub(crate) struct Ctx {
 }
 
 impl Ctx {
-    pub(crate) fn new(store: Arc<dyn Store>, settings: Settings, clock: Clock, server: ServerRow) -> Self {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        settings: Settings,
+        clock: Clock,
+        grants: GrantSigner,
+        server: ServerRow,
+    ) -> Self {
         Ctx {
             clock,
             feed: Feed::new(store.is_shared()),
+            grants,
             bodies: BodyBudget::default(),
+            long_work: LongWork::default(),
             store,
             tasks: TaskTracker::new(),
             shutdown: CancellationToken::new(),

@@ -3,6 +3,9 @@
 
 mod fund;
 mod money;
+mod rows;
+mod set_back;
+mod store_watch;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,13 +18,16 @@ use windlass_engine::path::NodePath;
 use windlass_engine::plan::Exec;
 use windlass_engine::run::state::Status;
 use windlass_engine::time::Timestamp;
-use windlass_store::Store;
 use windlass_store::outbox::{Message, Note, Party};
 use windlass_store::page::{Order, Part};
 use windlass_store::projection::status;
 use windlass_store::run::{RunQuery, RunRef, RunStatus};
+use windlass_store::{Store, StoreError};
+
+pub use set_back::{SetBackReport, set_back_at_rest};
 
 use crate::doctor::fund::StuckRun;
+pub(crate) use crate::doctor::store_watch::StoreWatch;
 use crate::part::{RuntimePart, part};
 use crate::runs::RunView;
 use crate::runs::mailbox::Envelope;
@@ -52,6 +58,21 @@ pub struct DoctorFinding {
     pub what: String,
     /// Whether something was done about it.
     pub repaired: bool,
+    /// The action of a person, if `repair` cannot help.
+    pub remedy: Option<String>,
+}
+
+impl DoctorFinding {
+    /// A finding about this run, account or row.
+    fn about(subject: impl ToString, what: impl Into<String>) -> Self {
+        DoctorFinding {
+            subject: subject.to_string(),
+            node: None,
+            what: what.into(),
+            repaired: false,
+            remedy: None,
+        }
+    }
 }
 
 /// Examines every open run and every account of a store that no server uses, and writes nothing. An overdue wake-up is
@@ -68,6 +89,8 @@ part! {
 impl Doctor {
     /// Examines every open run and every account; with `repair`, wakes runs that would never wake.
     pub async fn examine(&self, repair: bool) -> Result<DoctorReport, RuntimeError> {
+        // Rows are read again, so that those which can be read by now are forgotten.
+        self.store().forget_set_aside();
         let (mut found, mut stuck) = (DoctorReport::default(), Vec::new());
         let open = RunStatus::ALL.into_iter().filter(|status| status.is_open()).collect();
         let part = Part { order: Order::Oldest, limit: PAGE_SIZE, ..Part::default() };
@@ -85,6 +108,7 @@ impl Doctor {
         }
         self.examine_stuck(stuck, repair, &mut found.findings).await?;
         self.examine_accounts(&mut found).await?;
+        self.examine_rows(&mut found.findings).await?;
         found.findings.truncate(FINDINGS_MAX);
         Ok(found)
     }
@@ -100,9 +124,9 @@ impl Doctor {
         let view = match self.runs().view(run).await {
             Ok(Some(view)) => view,
             Ok(None) => return Ok(None),
-            Err(error @ (RuntimeError::Journal { .. } | RuntimeError::Definition(_))) => {
-                let (subject, what) = (run.to_string(), error.to_string());
-                findings.push(DoctorFinding { subject, node: None, what, repaired: false });
+            Err(error) if error.is_of_one_run() => {
+                let remedy = Some(rows::RESTORE.to_owned());
+                findings.push(DoctorFinding { remedy, ..DoctorFinding::about(run, error.to_string()) });
                 return Ok(None);
             }
             Err(error) => return Err(error),
@@ -113,12 +137,7 @@ impl Doctor {
         if status(&view.state) != view.row.standing.status
             || view.state.wake_at() != view.row.standing.wake_at
         {
-            findings.push(DoctorFinding {
-                subject: run.to_string(),
-                node: None,
-                what: "its row differs from its journal".to_owned(),
-                repaired: false,
-            });
+            findings.push(DoctorFinding::about(run, "its row differs from its journal"));
         }
         let (now, is_served) = (self.clock().now(), self.cluster().is_member());
         let is_late = |wake: &Timestamp| is_served && now.since(*wake) > LATE_MS;
@@ -127,10 +146,16 @@ impl Doctor {
                 self.runs().send(run, Envelope::of(Input::TimePassed));
             }
             let what = format!("it should have been woken at {wake}");
-            findings.push(DoctorFinding { subject: run.to_string(), node: None, what, repaired: repair });
+            findings.push(DoctorFinding { repaired: repair, ..DoctorFinding::about(run, what) });
         }
         let mut ends = BTreeSet::new();
         for (node, fence, exec, by) in view.state.granted_calls(&view.plan) {
+            // Its end is told soon, or the watchdog ends it.
+            let is_ending =
+                view.state.status == Status::Canceling || view.state.is_expiring(&view.plan, &node);
+            if is_ending && exec == Exec::Queue {
+                continue;
+            }
             let Some(what) = self.forgotten(&view, fence, &exec, by, &mut ends).await? else { continue };
             let again = self.runs().view(run).await?;
             if again.is_none_or(|again| again.row.len != view.row.len) {
@@ -140,12 +165,8 @@ impl Doctor {
                 let (node, outcome) = (node.clone(), CallOutcome::ServerLost);
                 self.runs().send(run, Envelope::of(Input::CallEnded { node, fence, outcome, worker: None }));
             }
-            findings.push(DoctorFinding {
-                subject: run.to_string(),
-                node: Some(node),
-                what,
-                repaired: repair,
-            });
+            let node = Some(node);
+            findings.push(DoctorFinding { node, repaired: repair, ..DoctorFinding::about(run, what) });
         }
         self.examine_rest(&view, findings);
         Ok(self.could_go(&view).await?.map(|_| StuckRun { run, len: view.row.len }))
@@ -162,11 +183,14 @@ impl Doctor {
     ) -> Result<Option<String>, RuntimeError> {
         let run = view.state.id;
         Ok(match exec {
-            Exec::Queue => {
-                let job = self.store().job(self.project(), JobId::of_call(run, fence)).await?;
-                let is_open = job.is_some_and(|row| row.job.is_open());
-                (!is_open).then(|| "no open job carries its call".to_owned())
-            }
+            Exec::Queue => match self.store().job(self.project(), JobId::of_call(run, fence)).await {
+                Ok(Some(row)) if row.job.is_open() => None,
+                Ok(_) => Some("no open job carries its call".to_owned()),
+                Err(StoreError::Corrupt(reason)) => {
+                    Some(format!("the job that carries its call cannot be read: {reason}"))
+                }
+                Err(error) => return Err(error.into()),
+            },
             Exec::Flow { .. } => {
                 let child = RunId::of_call(run, fence);
                 let is_there = async || {
@@ -219,13 +243,7 @@ impl Doctor {
             && view.state.wake_at().is_none()
             && view.state.why(&view.plan).is_empty();
         if is_idle {
-            let what = "it waits for nothing that could come".to_owned();
-            findings.push(DoctorFinding {
-                subject: view.state.id.to_string(),
-                node: None,
-                what,
-                repaired: false,
-            });
+            findings.push(DoctorFinding::about(view.state.id, "it waits for nothing that could come"));
         }
     }
 }

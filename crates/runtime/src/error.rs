@@ -28,6 +28,11 @@ pub enum RuntimeError {
     /// Too much waits already: come back after this time.
     #[error("too much work waits: try again in {} ms", .retry_after.as_millis())]
     Busy { retry_after: Duration },
+    /// As many runs are open as may be: come back when some have ended.
+    #[error(
+        "{of} has {max} open runs, as many as may be: wait until some end, cancel some, or raise {setting}"
+    )]
+    OpenRunsFull { of: String, max: usize, setting: &'static str, retry_after: Duration },
     /// The server is shutting down; another one, or this one after its restart, takes it.
     #[error("the server is shutting down: try again in a moment")]
     Draining,
@@ -42,6 +47,27 @@ pub enum RuntimeError {
     /// A bug in this program; the store is intact.
     #[error("the server made a mistake while it worked on this: try again, and report it")]
     Broken,
+}
+
+impl RuntimeError {
+    /// Whether it concerns the stored rows of one run: all others go on without it.
+    pub fn is_of_one_run(&self) -> bool {
+        match self {
+            RuntimeError::Definition(_)
+            | RuntimeError::Journal { .. }
+            | RuntimeError::Store(StoreError::Corrupt(_)) => true,
+            RuntimeError::Busy { .. }
+            | RuntimeError::OpenRunsFull { .. }
+            | RuntimeError::Draining
+            | RuntimeError::Store(
+                StoreError::Refused(_)
+                | StoreError::Conflict { .. }
+                | StoreError::Unavailable(_)
+                | StoreError::Damaged(_),
+            )
+            | RuntimeError::Broken => false,
+        }
+    }
 }
 
 fn list(problems: &[Problem]) -> String {

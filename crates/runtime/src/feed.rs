@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, oneshot};
+use windlass_engine::counter::Seq;
 use windlass_engine::id::{FlowId, RunId};
 use windlass_engine::path::NodePath;
 use windlass_engine::time::Timestamp;
@@ -22,7 +23,7 @@ pub struct RunUpdate {
     pub run: RunId,
     pub flow: FlowId,
     /// The number of the entry.
-    pub seq: u64,
+    pub seq: Seq,
     pub at: Timestamp,
     pub status: RunStatus,
     /// The node that was entered last.
@@ -68,7 +69,7 @@ pub(crate) struct Feed {
     all: broadcast::Sender<Option<Arc<RunUpdate>>>,
     /// The last entry that was sent, by run, on a shared store: a change arrives twice there, from its commit and from
     /// the store.
-    told: Option<Mutex<HashMap<RunId, u64>>>,
+    told: Option<Mutex<HashMap<RunId, Seq>>>,
     ends: Mutex<HashMap<RunId, Vec<oneshot::Sender<RunStatus>>>>,
 }
 

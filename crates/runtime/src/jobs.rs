@@ -27,8 +27,9 @@ use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
 use windlass_engine::counter::Fence;
 use windlass_engine::id::JobId;
-use windlass_engine::input::{CallOutcome, Input};
+use windlass_engine::input::CallOutcome;
 use windlass_engine::job::{Job, State};
+use windlass_engine::params::Params;
 use windlass_engine::time::Timestamp;
 use windlass_queue::{DispatchLimits, Dispatcher};
 use windlass_store::commit::JobChange;
@@ -39,7 +40,6 @@ use windlass_store::queue::QueueDepth;
 use crate::calls::log::Log;
 use crate::keyed_lock::KeyedLocks;
 use crate::part::{RuntimePart, part};
-use crate::runs::mailbox::Envelope;
 use crate::{RuntimeError, Settings};
 
 pub(crate) use reap::Reaper;
@@ -88,7 +88,7 @@ pub struct LeasedJob {
     /// How urgent it is; higher goes first.
     pub priority: i32,
     pub input: Arc<Value>,
-    pub params: Arc<Value>,
+    pub params: Params,
     pub memo: Option<Value>,
     pub created_at: Timestamp,
     pub started_at: Timestamp,
@@ -269,13 +269,13 @@ impl Jobs {
     }
 }
 
-/// The ends of canceled jobs that no worker had: no worker will confirm them, so the run learns of them now.
-pub(crate) fn unclaimed(changes: &[JobChange]) -> impl Iterator<Item = Envelope> {
-    let nobodys = |job: &Job| job.state == State::Canceled && job.latest().started_at.is_none();
-    changes.iter().filter(move |change| nobodys(&change.job)).filter_map(|change| {
-        let CallRef { node, fence, .. } = change.origin.call.clone()?;
-        Some(Envelope::of(Input::CallEnded { node, fence, outcome: CallOutcome::Canceled, worker: None }))
-    })
+/// The calls of canceled jobs that no worker had: no worker will confirm their end.
+pub(crate) fn unclaimed(changes: &[JobChange]) -> impl Iterator<Item = &CallRef> {
+    let is_unclaimed = |job: &Job| job.state == State::Canceled && job.latest().started_at.is_none();
+    changes
+        .iter()
+        .filter(move |change| is_unclaimed(&change.job))
+        .filter_map(|change| change.origin.call.as_ref())
 }
 
 /// The names of those in which something can be claimed.

@@ -7,6 +7,7 @@
 pub mod body_budget;
 pub mod clock;
 pub mod error;
+pub mod grant;
 pub mod settings;
 
 pub mod calls;
@@ -25,6 +26,7 @@ pub mod feed;
 mod bounded;
 mod ctx;
 mod keyed_lock;
+mod long_work;
 mod part;
 mod retention;
 mod runtime;

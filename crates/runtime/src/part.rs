@@ -16,6 +16,7 @@ use crate::clock::Clock;
 use crate::cluster::{Cluster, ClusterState};
 use crate::ctx::Ctx;
 use crate::feed::Feed;
+use crate::grant::GrantSigner;
 use crate::jobs::relay::RedisRelay;
 use crate::jobs::{Jobs, JobsState};
 use crate::money::{Money, MoneyState};
@@ -60,6 +61,11 @@ pub(crate) trait RuntimePart {
 
     fn settings(&self) -> &Settings {
         &self.ctx().settings
+    }
+
+    /// Signs and checks leases of jobs and ids of calls.
+    fn grants(&self) -> &GrantSigner {
+        &self.ctx().grants
     }
 
     fn feed(&self) -> &Feed {

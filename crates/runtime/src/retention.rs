@@ -221,6 +221,8 @@ mod tests {
             load: 0,
             capacity: 0,
             is_draining: false,
+            peer: String::new(),
+            replaced: None,
             registered_at: beat_at,
             beat_at,
         }

@@ -5,19 +5,23 @@ pub mod flow;
 pub(crate) mod cached_run;
 mod effect;
 pub(crate) mod mailbox;
+mod open_runs;
 pub(crate) mod outbox;
+mod own_inputs;
 mod round;
 pub(crate) mod submit;
 mod timer;
+mod tree;
 
 mod report;
 mod start;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use uuid::Uuid;
+use windlass_engine::counter::Seq;
 use windlass_engine::event::Start;
 use windlass_engine::id::{FlowId, RunId, ScheduleId, VersionId};
 use windlass_engine::input::{CallOutcome, Input, Refusal};
@@ -33,9 +37,11 @@ use crate::calls::log::AttemptLog;
 use crate::feed::RunUpdates;
 use crate::part::{RuntimePart, part};
 use crate::runs::flow::Plans;
-use crate::runs::mailbox::{Envelope, Mailboxes, SubmitReply};
+use crate::runs::mailbox::{Envelope, InputPermit, Mailboxes, SubmitReply};
+use crate::runs::open_runs::{OpenRuns, RunLimits};
 use crate::runs::outbox::{Outbox, OutboxDelivery};
 use crate::runs::timer::RunTimers;
+use crate::runs::tree::Trees;
 
 pub use submit::SubmitOptions;
 
@@ -43,6 +49,8 @@ pub use submit::SubmitOptions;
 const EVICT_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a run rests after its actor panicked: the next one may panic for the same reason.
 const REVIVE_DELAY: Duration = Duration::from_secs(5);
+/// Runs that cannot be read, of which the log tells.
+const UNREADABLE_MAX: usize = 1_000;
 
 pub use report::{CallEnd, ReportError};
 pub use start::{FlowStart, FlowStarted, VersionChoiceError};
@@ -88,7 +96,7 @@ pub enum StartError {
 pub struct SubmitAck {
     pub status: RunStatus,
     /// Entries in its journal.
-    pub len: u64,
+    pub len: Seq,
 }
 
 /// Rows that are written in the commit of an input.
@@ -137,6 +145,10 @@ pub(crate) struct RunsState {
     mailboxes: Mailboxes,
     timers: RunTimers,
     outbox: Outbox,
+    /// Runs that cannot be read, which the log has told.
+    unreadable: Mutex<BTreeSet<RunId>>,
+    trees: Trees,
+    open_runs: OpenRuns,
 }
 
 part! {
@@ -145,15 +157,34 @@ part! {
 }
 
 impl Runs {
-    /// Refuses work from outside while the server drains or too many inputs wait.
+    /// Refuses work from outside while the server drains or too many inputs from outside wait.
     pub(crate) fn admit(&self) -> Result<(), RuntimeError> {
-        if self.is_draining() {
-            return Err(RuntimeError::Draining);
+        self.admit_input().map(drop)
+    }
+
+    /// Refuses work from outside while the server drains: for requests that stop work, which no load keeps out.
+    pub(crate) fn admit_control(&self) -> Result<(), RuntimeError> {
+        if self.is_draining() { Err(RuntimeError::Draining) } else { Ok(()) }
+    }
+
+    /// The right to send an input from outside, until the permit is dropped.
+    fn admit_input(&self) -> Result<InputPermit, RuntimeError> {
+        self.admit_control()?;
+        let permit = self.state().mailboxes.admit(self.settings().inputs_max);
+        permit.ok_or(RuntimeError::Busy { retry_after: Duration::from_secs(1) })
+    }
+
+    /// Whether this error of a run does not go away by trying again: its stored rows cannot be read. The log tells it once;
+    /// other runs go on.
+    pub(crate) fn is_set_aside(&self, run: RunId, error: &RuntimeError) -> bool {
+        if !error.is_of_one_run() {
+            return false;
         }
-        if self.n_waiting() >= self.settings().inputs_max {
-            return Err(RuntimeError::Busy { retry_after: Duration::from_secs(1) });
+        let mut unreadable = self.state().unreadable.lock().unwrap_or_else(PoisonError::into_inner);
+        if unreadable.len() < UNREADABLE_MAX && unreadable.insert(run) {
+            tracing::error!(%run, %error, "a run cannot be read and is set aside: run `windlass doctor`");
         }
-        Ok(())
+        true
     }
 
     /// The number of runs in memory.
@@ -226,10 +257,11 @@ impl Runs {
     }
 
     async fn start_as(&self, run: RunId, new: RunSpec) -> Result<StartedRun, StartError> {
-        self.admit()?;
+        let permit = self.admit_input()?;
         if let Some(account) = &new.start.account {
             self.money().check_account(account).await?;
         }
+        let flow = new.flow;
         let request = new.request.as_ref().map(|request| request.id.clone());
         let origin = Origin {
             flow: new.flow,
@@ -243,7 +275,12 @@ impl Runs {
         };
         let start = self.complete(new.start, new.version).await?;
         let extra = ExtraWrites { create: Some(origin), ..ExtraWrites::default() };
-        match self.submit_for_reply(run, Input::Start(Box::new(start)), extra).await {
+        RunLimits::of(&self.inner).admit_open(flow, 0).await.map_err(RuntimeError::from)?;
+        let reply = self.submit_admitted(run, Input::Start(Box::new(start)), extra, Some(permit)).await;
+        if !matches!(reply, SubmitReply::Taken(_)) {
+            OutboxDelivery::of(&self.inner).on_closed(flow);
+        }
+        match reply {
             SubmitReply::Taken(seen) => Ok(StartedRun { run, status: seen.status, created: true }),
             SubmitReply::Existing { run: existing, same_request: true } => {
                 self.started_before(existing).await
@@ -255,6 +292,22 @@ impl Runs {
             SubmitReply::Outdated | SubmitReply::UnknownRun => Err(RuntimeError::Broken.into()),
             SubmitReply::Trouble(error) => Err(StartError::Runtime(error)),
         }
+    }
+
+    /// Starts the run of a firing, unless as many runs are open as may be.
+    pub(crate) async fn start_from_schedule(
+        &self,
+        run: RunId,
+        flow: FlowId,
+        start: Start,
+        extra: ExtraWrites,
+    ) -> Result<SubmitReply, RuntimeError> {
+        RunLimits::of(&self.inner).admit_open(flow, 0).await?;
+        let reply = self.submit_for_reply(run, Input::Start(Box::new(start)), extra).await;
+        if !matches!(reply, SubmitReply::Taken(_)) {
+            OutboxDelivery::of(&self.inner).on_closed(flow);
+        }
+        Ok(reply)
     }
 
     async fn started_before(&self, run: RunId) -> Result<StartedRun, StartError> {

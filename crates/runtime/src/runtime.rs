@@ -16,7 +16,8 @@ use crate::calls::{Calls, CallsState};
 use crate::clock::Clock;
 use crate::cluster::{Cluster, ClusterState, Membership};
 use crate::ctx::{Ctx, sync_clock};
-use crate::doctor::Doctor;
+use crate::doctor::{Doctor, StoreWatch};
+use crate::grant::{self, GrantSigner};
 use crate::jobs::relay::RedisRelay;
 use crate::jobs::{Jobs, JobsState, Reaper};
 use crate::money::{Money, MoneyState};
@@ -25,7 +26,7 @@ use crate::retention::Retention;
 use crate::runs::outbox::OutboxDelivery;
 use crate::runs::{Runs, RunsState};
 use crate::schedules::{Schedules, SchedulesState};
-use crate::stats::Stats;
+use crate::stats::{Activity, Stats};
 use crate::workers::{Workers, WorkersState};
 use crate::{RuntimeError, Settings};
 
@@ -63,25 +64,33 @@ impl RuntimePart for Runtime {
     }
 }
 
+/// Starts a server that tells the time by this clock.
+pub(crate) async fn start_with(
+    store: Arc<dyn Store>,
+    settings: Settings,
+    clock: Clock,
+) -> Result<Runtime, RuntimeError> {
+    // Before the first read, so that no commit in between is missed.
+    let hints = if store.is_shared() { store.hints() } else { None };
+    sync_clock(&clock, &*store).await?;
+    for row in store.servers().await? {
+        // Stored times may come from a clock that ran ahead.
+        clock.not_before(row.beat_at);
+    }
+    let grants = GrantSigner::new(&store.store_key(grant::KEY_NAME, grant::fresh_key()).await?);
+    let membership = Membership::begin(&*store, &settings.name, clock.now()).await?;
+    let runtime = Runtime::assemble(store, settings, clock, grants, membership);
+    runtime.money().load_prices().await?;
+    runtime.calls().load_services().await?;
+    runtime.jobs().load_jobs().await?;
+    runtime.spawn_loops(hints);
+    Ok(runtime)
+}
+
 impl Runtime {
     /// Starts a server on a store: it takes over the work of earlier servers and wakes due runs.
     pub async fn start_up(store: Arc<dyn Store>, settings: Settings) -> Result<Runtime, RuntimeError> {
-        let clock = Clock::default();
-        // Before the first read, so that no commit in between is missed.
-        let hints = if store.is_shared() { store.hints() } else { None };
-        if !sync_clock(&clock, &*store).await? {
-            for row in store.servers().await? {
-                // Stored times may come from a clock that ran ahead.
-                clock.not_before(row.beat_at);
-            }
-        }
-        let membership = Membership::begin(&*store, &settings.name, clock.now()).await?;
-        let runtime = Runtime::assemble(store, settings, clock, membership);
-        runtime.money().load_prices().await?;
-        runtime.calls().load_services().await?;
-        runtime.jobs().load_jobs().await?;
-        runtime.spawn_loops(hints);
-        Ok(runtime)
+        start_with(store, settings, Clock::default()).await
     }
 
     /// A server that only reads: it does not register, writes nothing and runs no loops.
@@ -89,10 +98,18 @@ impl Runtime {
         let (clock, settings) = (Clock::default(), Settings::default());
         sync_clock(&clock, &*store).await?;
         let membership = Membership::none(clock.now());
-        Ok(Runtime::assemble(store, settings, clock, membership))
+        // It grants nothing, so the key of the store is not needed.
+        let grants = GrantSigner::new(&grant::fresh_key());
+        Ok(Runtime::assemble(store, settings, clock, grants, membership))
     }
 
-    fn assemble(store: Arc<dyn Store>, settings: Settings, clock: Clock, membership: Membership) -> Runtime {
+    fn assemble(
+        store: Arc<dyn Store>,
+        settings: Settings,
+        clock: Clock,
+        grants: GrantSigner,
+        membership: Membership,
+    ) -> Runtime {
         let inner = Inner {
             runs: RunsState::default(),
             calls: CallsState::new(&settings),
@@ -101,7 +118,7 @@ impl Runtime {
             schedules: SchedulesState::default(),
             money: MoneyState::default(),
             stats: Stats::new(clock.now()),
-            ctx: Ctx::new(store, settings, clock, membership.row().clone()),
+            ctx: Ctx::new(store, settings, clock, grants, membership.row().clone()),
             cluster: ClusterState::new(membership),
         };
         let inner = Arc::new(inner);
@@ -134,8 +151,10 @@ impl Runtime {
         tasks.spawn(self.schedules().clone().schedule_loop());
         tasks.spawn(self.workers().clone().refresh_loop());
         tasks.spawn(self.calls().clone().serve_handlers());
+        tasks.spawn(self.calls().clone().remove_script_leftovers());
         tasks.spawn(Retention::of(inner).retention_loop());
         tasks.spawn(self.clone().expire_stats());
+        tasks.spawn(StoreWatch::of(inner).watch_loop());
         tasks.spawn(self.clone().recover_at_start());
     }
 
@@ -153,7 +172,7 @@ impl Runtime {
     async fn expire_stats(self) {
         loop {
             tokio::select! {
-                () = tokio::time::sleep(TICK) => self.tidy_stats(),
+                () = tokio::time::sleep(TICK) => self.activity().tidy(),
                 () = self.stopped() => return,
             }
         }
@@ -189,6 +208,11 @@ impl Runtime {
         &self.owners.money
     }
 
+    /// Figures of this server.
+    pub fn activity(&self) -> Activity {
+        Activity::of(self.inner())
+    }
+
     /// The owner of this server's place among others.
     pub fn cluster(&self) -> &Cluster {
         &self.owners.cluster
@@ -219,6 +243,11 @@ impl Runtime {
         &self.ctx().clock
     }
 
+    /// Signs and checks leases of jobs and ids of calls.
+    pub fn grants(&self) -> &GrantSigner {
+        &self.ctx().grants
+    }
+
     /// The memory of bodies of requests and of answers of workers.
     pub fn bodies(&self) -> &BodyBudget {
         &self.ctx().bodies
@@ -243,11 +272,18 @@ impl Runtime {
         if self.is_draining() {
             troubles.push("the server is shutting down".to_owned());
         }
-        let silent = self.clock().now().since(self.cluster().last_beat());
-        if silent > DEAD_MS / 2 {
-            troubles.push(format!("the store has taken nothing for {} s", silent / 1_000));
+        let silent = self.cluster().since_last_beat();
+        if silent > Duration::from_millis(DEAD_MS / 2) {
+            troubles.push(format!("the store has taken nothing for {} s", silent.as_secs()));
         }
+        troubles.extend(self.clock().skew_trouble());
+        troubles.extend(self.store().condition().troubles);
         troubles
+    }
+
+    /// Things that an operator should know although the server takes work.
+    pub fn warnings(&self) -> Vec<String> {
+        self.clock().skew_warning().into_iter().chain(StoreWatch::of(self.inner()).warning()).collect()
     }
 
     /// Whether the server shuts down and refuses new work.

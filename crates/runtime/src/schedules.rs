@@ -120,10 +120,10 @@ impl Schedules {
             let reason = format!("there are {SCHEDULES_MAX} schedules already: delete one first");
             return Err(ScheduleError::Problems(vec![problem("$", reason)]));
         }
-        let now = self.clock().now();
+        let (now, wall) = self.clock().both();
         let id = ScheduleId::new(Uuid::now_v7());
         let mut row = row_of(id, draft, checked, now);
-        let first = row.schedule.plan(&Progress::default(), now, 0);
+        let first = row.schedule.plan(&Progress::default(), wall, 0);
         (row.progress, row.next_at) = (first.progress, first.next_at);
         let change = ScheduleChange { expected_rev: Revision(0), row: row.clone(), delete: false };
         if !self.commit_schedule(change, now).await? {
@@ -131,7 +131,7 @@ impl Schedules {
         }
         let scheduled =
             Scheduled { project: self.project().clone(), rev: Revision(1), row, running: Vec::new() };
-        self.state().calendar.set(&scheduled);
+        self.learn(&scheduled);
         Ok(scheduled)
     }
 
@@ -142,10 +142,10 @@ impl Schedules {
         change: impl FnOnce(ScheduleDraft) -> ScheduleDraft + Clone + Send,
     ) -> Result<Scheduled, ScheduleError> {
         for _ in 0..ATTEMPTS_MAX {
-            let now = self.clock().now();
+            let (now, wall) = self.clock().both();
             // Slots that are due by now are decided by the old rule.
             let schedules = self.clone();
-            self.ctx().to_the_end(async move { schedules.fire(id, now).await }).await??;
+            self.ctx().to_the_end(async move { schedules.fire(id, wall).await }).await??;
             let Scheduled { project, rev, row: before, running } = self.find_schedule(id).await?;
             let draft = change.clone()(draft_of_row(&before));
             let checked = self.check_draft(&draft).await?;
@@ -154,7 +154,7 @@ impl Schedules {
                 created_at: before.created_at,
                 ..row_of(id, draft, checked, now)
             };
-            let last_slot = before.progress.last_slot.max(Some(now));
+            let last_slot = before.progress.last_slot.max(Some(wall));
             let waiting = if row.schedule.enabled { before.progress.waiting } else { Vec::new() };
             row.progress = Progress { last_slot, waiting };
             row.next_at = last_slot
@@ -163,7 +163,7 @@ impl Schedules {
             let change = ScheduleChange { expected_rev: rev, row: row.clone(), delete: false };
             if self.commit_schedule(change, now).await? {
                 let scheduled = Scheduled { project, rev: rev.next(), row, running };
-                self.state().calendar.set(&scheduled);
+                self.learn(&scheduled);
                 return Ok(scheduled);
             }
         }
@@ -205,7 +205,7 @@ impl Schedules {
                 (FireOutcome::Fired, Ok(target)) => {
                     let started = starts(&target, firing);
                     let running = running.into_iter().chain([started]).collect();
-                    self.state().calendar.set(&Scheduled { project, rev: rev.next(), row, running });
+                    self.learn(&Scheduled { project, rev: rev.next(), row, running });
                     return Ok(started);
                 }
                 (FireOutcome::StartFailure(StartFailure { existing: Some(job), .. }), _) => {

@@ -8,6 +8,7 @@ use windlass_engine::project::Project;
 use windlass_queue::redis::Redis;
 
 use crate::calls::function::Functions;
+use crate::calls::script::{ScriptLimits, ScriptUser};
 
 /// Which scripts a server runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +40,13 @@ pub struct Settings {
     pub name: String,
     /// Which scripts flows may run on this machine.
     pub scripts: ScriptPolicy,
+    /// The command line that runs [`launcher::run`](crate::calls::script::launcher::run) with the word of a stage as its
+    /// last argument; empty = none, and scripts fail.
+    pub script_launcher: Vec<String>,
+    /// Limits of each script.
+    pub script_limits: ScriptLimits,
+    /// The user of scripts, if the server is root; `None` = the server's own.
+    pub script_user: Option<ScriptUser>,
     /// Whether workers at private addresses are called; loopback always is, link-local never.
     pub allow_worker_net: bool,
     /// How long a worker counts as alive after its last sign of life.
@@ -55,8 +63,17 @@ pub struct Settings {
     pub hot_runs_max: usize,
     /// How long a run that nothing happens to is kept in memory.
     pub hot_run_idle: Duration,
-    /// Inputs that wait at once, over all runs; more are turned away until there is room.
+    /// Inputs from outside that wait at once, over all runs; more are turned away until there is room.
     pub inputs_max: usize,
+    /// Runs below one root that are open at once, at any depth, at least 64; others wait in the store. Each level of the
+    /// tree leaves a part of it to the levels below, here and in the bounds of flows and of the project.
+    pub tree_open_runs_max: usize,
+    /// Runs that exist below one root; the calls of others fail.
+    pub tree_runs_max: usize,
+    /// Open runs of one flow, at least 64; starts beyond are turned away, child runs wait in the store.
+    pub flow_open_runs_max: usize,
+    /// The same for all runs of the project.
+    pub open_runs_max: usize,
     /// How long runs and jobs are kept after their end, at least an hour; `None` = for ever.
     pub retain_for: Option<Duration>,
     /// How long a worker without heartbeats is remembered; `None` = for ever.
@@ -78,6 +95,9 @@ impl Default for Settings {
         Settings {
             name: "windlass".to_owned(),
             scripts: ScriptPolicy::Off,
+            script_launcher: Vec::new(),
+            script_limits: ScriptLimits::default(),
+            script_user: None,
             allow_worker_net: false,
             worker_ttl: Duration::from_secs(15),
             worker_refresh: Duration::from_secs(5),
@@ -87,6 +107,10 @@ impl Default for Settings {
             hot_runs_max: 5_000,
             hot_run_idle: Duration::from_secs(5),
             inputs_max: 20_000,
+            tree_open_runs_max: 10_000,
+            tree_runs_max: 100_000,
+            flow_open_runs_max: 1_000_000,
+            open_runs_max: 2_000_000,
             retain_for: Some(Duration::from_secs(30 * 24 * 3_600)),
             worker_retain_for: Some(Duration::from_secs(24 * 3_600)),
             empty_queue_retain_for: Some(Duration::from_secs(7 * 24 * 3_600)),

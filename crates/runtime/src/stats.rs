@@ -25,8 +25,7 @@ use windlass_engine::time::Timestamp;
 use windlass_store::commit::JobChange;
 use windlass_store::projection::moments::Moment;
 
-use crate::Runtime;
-use crate::part::RuntimePart;
+use crate::part::{RuntimePart, part};
 use crate::runs::cached_run::CachedRun;
 
 use counters::{FlowCounters, node_activity};
@@ -300,15 +299,20 @@ impl StatsState {
     }
 }
 
-impl Runtime {
+part! {
+    /// Questions about the activity of this server, for the API and the metrics.
+    pub Activity
+}
+
+impl Activity {
     /// Removes calls that another server ended.
-    pub(crate) fn tidy_stats(&self) {
+    pub(crate) fn tidy(&self) {
         self.stats().expire(self.clock().now(), |run, fence| self.calls().holds(run, fence));
     }
 
     /// Activity of this server.
-    pub fn server_stats(&self) -> ServerActivity {
-        self.tidy_stats();
+    pub fn server(&self) -> ServerActivity {
+        self.tidy();
         let (n_claims_lost, n_turns_lost) = self.jobs().n_lost_claims();
         ServerActivity {
             calls: self.stats().calls(self.clock().now()),
@@ -322,19 +326,19 @@ impl Runtime {
     }
 
     /// Activity of one flow and its nodes on this server.
-    pub fn flow_stats(&self, flow: FlowId) -> (FlowActivity, Vec<NodeActivity>) {
-        self.tidy_stats();
+    pub fn flow(&self, flow: FlowId) -> (FlowActivity, Vec<NodeActivity>) {
+        self.tidy();
         self.stats().flow(flow, self.clock().now())
     }
 
     /// The flows that have counters of their own.
-    pub fn flows_with_stats(&self) -> Vec<FlowId> {
+    pub fn flows(&self) -> Vec<FlowId> {
         self.stats().flows()
     }
 
     /// The sums of flows by name, for `/metrics`. Flows without a name here are summed as [`OTHER_LABEL`].
-    pub fn flow_metrics(&self, names: &HashMap<FlowId, String>) -> BTreeMap<String, FlowMetrics> {
-        self.tidy_stats();
+    pub fn metrics(&self, names: &HashMap<FlowId, String>) -> BTreeMap<String, FlowMetrics> {
+        self.tidy();
         self.stats().metrics(names)
     }
 }

@@ -14,7 +14,7 @@ use windlass_engine::limits::NAME_BYTES;
 use windlass_engine::time::Timestamp;
 use windlass_store::page::NameRange;
 use windlass_store::service::LiveService;
-use windlass_store::worker::{WorkerBeat, WorkerQuery, WorkerRow};
+use windlass_store::worker::{WorkerAddress, WorkerBeat, WorkerQuery, WorkerRow};
 use windlass_store::{Refusal, StoreError};
 
 use crate::calls::address::AddressPolicy;
@@ -47,6 +47,16 @@ impl From<StoreError> for RegisterError {
     fn from(error: StoreError) -> Self {
         RegisterError::Runtime(error.into())
     }
+}
+
+/// The answer to a heartbeat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BeatVerdict {
+    Known,
+    /// The worker is not registered.
+    Unknown,
+    /// Another worker registered the id from another address.
+    Lost,
 }
 
 /// The state of `Workers`.
@@ -107,8 +117,9 @@ impl Workers {
         self.state().look.notify_one();
     }
 
-    /// Registers a worker, or again.
-    pub async fn register(&self, worker: WorkerRow) -> Result<(), RegisterError> {
+    /// Registers a worker, or again. Returns the address of the live worker that it took the id from, if it did: the
+    /// next heartbeat or claim of that one is refused.
+    pub async fn register(&self, worker: WorkerRow) -> Result<Option<WorkerAddress>, RegisterError> {
         check_names(&worker).map_err(RegisterError::Invalid)?;
         self.check_address(&worker.kind, &worker.url).await?;
         let now = self.clock().now();
@@ -122,15 +133,23 @@ impl Workers {
         if !self.state().pool().has_room(&worker.id, now) {
             return Err(RuntimeError::Busy { retry_after: RETRY_AFTER }.into());
         }
+        let known = self.worker(&worker.id).await?.filter(|known| known.beat_at >= self.alive_since());
+        let is_taken = known.as_ref().is_some_and(|known| known.is_elsewhere(&worker));
+        let replaced = known.and_then(|known| if is_taken { Some(known.address()) } else { known.replaced });
+        let worker = WorkerRow { replaced, ..worker };
         self.store().save_worker(self.project(), worker.clone()).await?;
         self.relay().relay_beat(&worker.id);
+        let taken_from = worker.replaced.clone().filter(|_| is_taken);
         self.state().pool().put(worker, now);
-        Ok(())
+        Ok(taken_from)
     }
 
-    /// A heartbeat; `false` = the worker is not registered.
-    pub async fn beat(&self, beat: WorkerBeat) -> Result<bool, RegisterError> {
-        let Some(known) = self.worker(&beat.id).await? else { return Ok(false) };
+    /// A heartbeat that comes from this network address.
+    pub async fn beat(&self, beat: WorkerBeat, peer: &str) -> Result<BeatVerdict, RegisterError> {
+        let Some(known) = self.worker(&beat.id).await? else { return Ok(BeatVerdict::Unknown) };
+        if known.has_replaced(beat.url.as_deref(), peer) {
+            return Ok(BeatVerdict::Lost);
+        }
         let now = self.clock().now();
         // A sign of life without an address is not a worker that has none any more.
         let url = beat.url.filter(|url| !url.is_empty() && *url != known.url);
@@ -140,7 +159,7 @@ impl Workers {
         let beat = WorkerBeat { url, at: beat.at.min(now), ..beat };
         match self.store().beat_worker(self.project(), beat.clone()).await {
             Ok(()) => {}
-            Err(StoreError::Refused(Refusal::UnknownWorker(_))) => return Ok(false),
+            Err(StoreError::Refused(Refusal::UnknownWorker(_))) => return Ok(BeatVerdict::Unknown),
             Err(error) => return Err(error.into()),
         }
         self.relay().relay_beat(&beat.id);
@@ -150,7 +169,12 @@ impl Workers {
             pool.put(known, now);
             pool.beat(&beat, now);
         }
-        Ok(true)
+        Ok(BeatVerdict::Known)
+    }
+
+    /// Whether another worker took this id from the worker that claims from this network address.
+    pub fn is_replaced(&self, id: &str, peer: &str) -> bool {
+        self.state().pool().worker(id).is_some_and(|row| row.has_replaced(None, peer))
     }
 
     /// Gives a worker no more work, so that it ends when its jobs are done; or gives it work again. Registering again
@@ -304,6 +328,9 @@ fn check_names(worker: &WorkerRow) -> Result<(), String> {
     for (what, name) in named.into_iter().chain(services).chain(queues) {
         if name.len() > NAME_BYTES {
             return Err(format!("a {what} of the worker is longer than {NAME_BYTES} bytes: shorten it"));
+        }
+        if name.contains(char::is_control) {
+            return Err(format!("a {what} of the worker has control characters: leave them out"));
         }
     }
     for (what, names) in [("services", &worker.services), ("queues", &worker.queues)] {

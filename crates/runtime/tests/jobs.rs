@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_conformance::backend::fresh;
-use windlass_engine::counter::Fence;
+use windlass_engine::counter::{Fence, Seq};
 use windlass_engine::definition::Strictness;
 use windlass_engine::event::Start;
 use windlass_engine::id::RunId;
@@ -69,7 +69,7 @@ async fn start(server: &Runtime, definition: Value, n: i64) -> Vec<RunId> {
             request: None,
             labels: BTreeMap::new(),
             schedule: None,
-            start: Start { params, ..Start::default() },
+            start: Start { params: params.into(), ..Start::default() },
         };
         runs.push(server.runs().start(new).await.unwrap().run);
     }
@@ -117,7 +117,10 @@ async fn a_worker_does_the_steps_of_a_run() {
     let run = start(&server, row_of(&["a", "b"], &json!({})), 5).await[4];
     for _ in 0..10 {
         let claimed = take(&server).await;
-        assert_eq!((&*claimed.params, claimed.attempt), (&json!({"mul": 2, "x": claimed.params["x"]}), 1));
+        assert_eq!(
+            (json!(claimed.params), claimed.attempt),
+            (json!({"mul": 2, "x": claimed.params.get("x")}), 1)
+        );
         let call = claimed.call.clone().unwrap();
         assert!(claimed.key.contains(&call.run.to_string()), "{}", claimed.key);
         let twice = json!(claimed.input.as_i64().unwrap() * 2);
@@ -127,7 +130,7 @@ async fn a_worker_does_the_steps_of_a_run() {
         assert_eq!(
             server
                 .store()
-                .logs(server.project(), call.run, LogsOf::After { entry: 0, fence: Fence(0) })
+                .logs(server.project(), call.run, LogsOf::After { entry: Seq::ZERO, fence: Fence(0) })
                 .await
                 .unwrap(),
             []
@@ -190,7 +193,7 @@ async fn the_run_tries_again_and_not_the_job() {
     assert!(!job.is_dead_letter());
     let logs = server
         .store()
-        .logs(server.project(), run, LogsOf::After { entry: 0, fence: Fence(0) })
+        .logs(server.project(), run, LogsOf::After { entry: Seq::ZERO, fence: Fence(0) })
         .await
         .unwrap();
     assert_eq!(logs.iter().map(|log| log.text.as_str()).collect::<Vec<_>>(), ["what happened"]);
@@ -266,4 +269,19 @@ async fn an_unclaimed_job_is_gone_when_its_run_is_canceled() {
     server.runs().submit(run, Input::Cancel { reason: None, by: None }).await.unwrap();
     assert_eq!(ended(&server, run).await.0, RunStatus::Canceled);
     assert!(server.jobs().claim(ClaimRequest { wait: Duration::ZERO, ..claim(1) }).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_step_that_no_worker_claimed_ends_with_its_time() {
+    let server = server().await;
+    let step = json!({"id": "a", "operator": "work", "settings": {"timeout": {"delay": 1}}});
+    let begun = tokio::time::Instant::now();
+    let run = start(&server, json!({"steps": [step]}), 1).await[0];
+    assert_eq!(ended(&server, run).await.0, RunStatus::Failed);
+    assert!(begun.elapsed() < Duration::from_secs(30), "the watchdog's time was waited for");
+    let row = server.runs().view(run).await.unwrap().unwrap().row;
+    let error = row.standing.error.unwrap().fault.message;
+    assert!(error.contains("no time was left: no worker had claimed it"), "{error}");
+    assert!(server.jobs().claim(ClaimRequest { wait: Duration::ZERO, ..claim(1) }).await.unwrap().is_empty());
+    assert_eq!(server.doctor().examine(false).await.unwrap().findings, []);
 }

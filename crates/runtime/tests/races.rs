@@ -12,6 +12,7 @@ use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 use windlass_conformance::backend::Backend;
+use windlass_engine::counter::Seq;
 use windlass_engine::definition::Strictness;
 use windlass_engine::event::{Event, Start};
 use windlass_engine::id::{CommandId, RunId};
@@ -199,7 +200,8 @@ async fn check_run(server: &Runtime, run: RunId, winners: &Winners) {
         assert!(matches!(state.phase, Phase::Done), "{} is {:?}", node.key, state.phase);
         assert_eq!(state.output.as_deref(), winners.get(&(run, node.key.clone())), "{}", node.key);
     }
-    let journal = server.store().journal(server.project(), run, Since::Entry(0), 10_000).await.unwrap();
+    let journal =
+        server.store().journal(server.project(), run, Since::Entry(Seq::ZERO), 10_000).await.unwrap();
     let (mut n_ends, mut ended) = (0, BTreeSet::new());
     for event in journal.entries.iter().flat_map(|(_, entry)| &entry.events) {
         match event {
@@ -214,7 +216,7 @@ async fn check_run(server: &Runtime, run: RunId, winners: &Winners) {
 async fn ledger(store: &dyn Store) -> Vec<LedgerRow> {
     let mut rows: Vec<LedgerRow> = Vec::new();
     loop {
-        let after = rows.last().map_or(0, |row| row.seq);
+        let after = rows.last().map_or(Seq::ZERO, |row| row.seq);
         let query =
             LedgerQuery { account: "payer".to_owned(), after, limit: 1_000, ..LedgerQuery::default() };
         let page = store.ledger(&Project::DEFAULT, query).await.unwrap();

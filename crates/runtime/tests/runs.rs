@@ -11,10 +11,12 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use windlass_conformance::backend::{Backend, fresh};
+use windlass_engine::counter::Seq;
 use windlass_engine::definition::Strictness;
-use windlass_engine::event::Start;
+use windlass_engine::event::{InsufficientFundsAction, Start};
 use windlass_engine::id::{FlowId, RunId, VersionId};
 use windlass_engine::input::{CallOutcome, Input};
+use windlass_engine::money::Amount;
 use windlass_runtime::calls::function::Functions;
 use windlass_runtime::runs::flow::{FlowSpec, VersionSpec};
 use windlass_runtime::runs::{RunSpec, StartError};
@@ -93,7 +95,7 @@ fn new_run(of: &Published, params: Value, request: Option<Request>) -> RunSpec {
         request,
         labels: BTreeMap::new(),
         schedule: None,
-        start: Start { params, ..Start::default() },
+        start: Start { params: params.into(), ..Start::default() },
     }
 }
 
@@ -158,8 +160,12 @@ async fn every_step_is_durable_before_the_next_begins() {
     let flow = server.publish("chain", chain(&["a", "b", "c"], "mul")).await;
     let run = server.start(&flow, json!({"x": 5})).await;
     server.end(run).await;
-    let journal =
-        server.runtime.store().journal(server.runtime.project(), run, Since::Entry(0), 100).await.unwrap();
+    let journal = server
+        .runtime
+        .store()
+        .journal(server.runtime.project(), run, Since::Entry(Seq::ZERO), 100)
+        .await
+        .unwrap();
     assert_eq!(journal.entries.len(), 4, "one entry for the start and one for the end of each call");
 }
 
@@ -376,4 +382,85 @@ async fn a_large_fan_is_folded_from_a_snapshot_to_the_same_state() {
     let newest =
         server.runtime.store().journal(server.runtime.project(), run, Since::Snapshot, 10_000).await.unwrap();
     assert!(newest.snapshot.is_some(), "a journal this long has a snapshot");
+}
+
+/// A choice that does not find a word in a text and goes back to itself.
+fn spin() -> Value {
+    json!({"start": "c", "edges": [{"from": "c", "to": "c"}], "nodes": {"c": {
+        "kind": "choice", "choice_cases": [{"action": "found", "expr": {"contains": ["$params.text", "needle"]}}],
+    }}})
+}
+
+#[tokio::test]
+async fn a_server_that_drains_leaves_a_spinning_run_to_the_next() {
+    let place = Place::new("spin");
+    let server = Server::on(place.store().await, Functions::built_in()).await;
+    let flow = server.publish("spin", spin()).await;
+    let run = server.start(&flow, json!({"text": "hay"})).await;
+    let state = server.runtime.runs().view(run).await.unwrap().unwrap().row.standing;
+    assert_eq!((state.status, state.wake_at), (RunStatus::Running, Some(state.updated_at)));
+    let begun = Instant::now();
+    server.runtime.shut_down(PATIENCE).await;
+    assert!(begun.elapsed() < PATIENCE / 2, "it drained for {:?}", begun.elapsed());
+    drop(server);
+    let server = Server::on(place.store().await, Functions::built_in()).await;
+    assert_eq!(server.end(run).await, RunStatus::Failed);
+    let view = server.runtime.runs().view(run).await.unwrap().unwrap();
+    assert_eq!(view.state.entries, windlass_engine::limits::VISITS);
+}
+
+#[tokio::test]
+async fn a_spinning_run_takes_other_inputs_between_two_slices() {
+    let server = Server::new().await;
+    let flow = server.publish("spin", spin()).await;
+    let run = server.start(&flow, json!({"text": "x".repeat(1 << 20)})).await;
+    let runs = server.runtime.runs();
+    assert_eq!(runs.submit(run, Input::Pause).await.unwrap().status, RunStatus::Paused);
+    let entries = async || runs.view(run).await.unwrap().unwrap().state.entries;
+    let before = entries().await;
+    runs.submit(run, Input::Step).await.unwrap();
+    assert_eq!(entries().await, before + 1);
+    assert_eq!(runs.submit(run, Input::Resume).await.unwrap().status, RunStatus::Running);
+    let cancel = Input::Cancel { reason: None, by: None };
+    assert_eq!(runs.submit(run, cancel).await.unwrap().status, RunStatus::Canceled);
+    assert!(entries().await < 1_000);
+}
+
+#[tokio::test]
+async fn a_function_with_a_large_input_does_not_keep_the_actors_thread() {
+    let threads = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let noted = threads.clone();
+    let functions = Functions::built_in().with_quick("note", move |call| {
+        noted.lock().unwrap().push(std::thread::current().id());
+        CallOutcome::Done(call.input.clone())
+    });
+    let server = Server::on(fresh().await, functions).await;
+    let flow = server.publish("note", chain(&["a"], "note")).await;
+    for text in ["small".to_owned(), "x".repeat(1 << 20)] {
+        let run = server.start(&flow, json!({ "x": text })).await;
+        assert_eq!(server.end(run).await, RunStatus::Completed);
+    }
+    // All actors of this test share one thread.
+    let here = std::thread::current().id();
+    let are_here: Vec<bool> = threads.lock().unwrap().iter().map(|thread| *thread == here).collect();
+    assert_eq!(are_here, [true, false]);
+}
+
+#[tokio::test]
+async fn a_slice_that_an_account_cannot_pay_for_is_decided_again() {
+    let server = Server::new().await;
+    let fan = json!({"start": "f", "edges": [], "nodes": {"f": {
+        "kind": "foreach", "exec_type": "local_func", "func": "echo", "parallel_mode": "concurrent", "cost": 1,
+        "prep": {"input_key": "$params.items"}, "failure_strategy": "continue",
+    }}});
+    let flow = server.publish("paid", fan).await;
+    server.runtime.money().open_account("acme", None).await.unwrap();
+    server.runtime.money().deposit("acme", Amount(2_500), "for some").await.unwrap();
+    let mut new = new_run(&flow, json!({"items": vec![0; 4_000]}), None);
+    new.start.account = Some("acme".to_owned());
+    new.start.on_short_balance = InsufficientFundsAction::Fail;
+    let run = server.runtime.runs().start(new).await.unwrap().run;
+    assert_eq!(server.end(run).await, RunStatus::Completed);
+    assert_eq!(server.runtime.money().account("acme").await.unwrap().balance, Amount(0));
+    assert_eq!(server.runtime.runs().view(run).await.unwrap().unwrap().state.fence.0, 2_500);
 }

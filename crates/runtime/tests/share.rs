@@ -39,7 +39,7 @@ async fn start(server: &Runtime, name: &str, n: usize, priority: Priority) {
         request: None,
         labels: BTreeMap::new(),
         schedule: None,
-        start: Start { params, priority: Some(priority), ..Start::default() },
+        start: Start { params: params.into(), priority: Some(priority), ..Start::default() },
     };
     server.runs().start(new).await.unwrap();
 }

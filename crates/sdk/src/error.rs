@@ -104,6 +104,11 @@ impl ClientError {
         self.status == Some(404)
     }
 
+    /// Whether the state at the server forbids it.
+    pub fn is_conflict(&self) -> bool {
+        self.status == Some(409)
+    }
+
     /// Whether trying the same again later may help.
     pub fn is_temporary(&self) -> bool {
         match self.status {

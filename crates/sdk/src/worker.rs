@@ -40,6 +40,9 @@ const GRACE: Duration = Duration::from_secs(25);
 
 /// How long a call that was cancelled at the end may take to stop.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+/// The error of a worker whose id was taken.
+const LOST: &str =
+    "another worker registered the same id from another address: give each worker an id of its own";
 
 /// Handlers by the names of services and queues.
 #[derive(Clone, Default)]
@@ -160,7 +163,7 @@ impl Worker {
 
     /// Works until `shutdown` is cancelled or the server drains this worker; then claims nothing new, lets its open
     /// calls end, and returns. An unreachable server is retried. A worker that the server drains has all the
-    /// time it needs; after `shutdown`, the time of its grace.
+    /// time it needs; after `shutdown`, the time of its grace. It is an error if another worker has taken the id.
     pub async fn run(self, shutdown: CancellationToken) -> io::Result<()> {
         let Worker { client, id, services, slots, lease, grace, beat, pull, push } = self;
         let push_state = Arc::new(push::PushState::new(services.clone(), slots));
@@ -170,8 +173,10 @@ impl Worker {
         // Signs of life go on while the worker drains: it is busy, not dead.
         let drained = CancellationToken::new();
         let load = load_of(&push_state, &held);
-        let leave = shutdown.child_token();
-        tokio::spawn(heartbeat::run(client.clone(), card, beat, load, leave.clone(), drained.clone()));
+        let (leave, lost) = (shutdown.child_token(), CancellationToken::new());
+        let beating =
+            heartbeat::run(client.clone(), card, beat, load, leave.clone(), lost.clone(), drained.clone());
+        tokio::spawn(beating);
         let working = TaskTracker::new();
         let mut serving = None;
         if let Some((listener, _)) = push {
@@ -201,6 +206,9 @@ impl Worker {
             let _left_behind = tokio::time::timeout(LAST_WORDS, working.wait()).await;
         }
         drained.cancel();
+        if lost.is_cancelled() {
+            return Err(io::Error::other(LOST));
+        }
         outcome
     }
 }

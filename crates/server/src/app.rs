@@ -4,14 +4,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio_util::sync::CancellationToken;
+use windlass_engine::counter::Seq;
 use windlass_engine::id::{FlowId, RunId, VersionId};
 use windlass_engine::journal::Entry;
 use windlass_engine::project::Project;
+use windlass_runtime::Runtime;
 use windlass_runtime::runs::RunView;
-use windlass_runtime::{Runtime, RuntimeError};
+use windlass_store::Store;
 use windlass_store::flow::{FlowRef, FlowRow, VersionRef};
 use windlass_store::run::{RunRef, RunRow, Since};
-use windlass_store::{Store, StoreError};
 
 use crate::problem::{ApiError, ApiResult, Code};
 
@@ -95,8 +96,8 @@ impl App {
     }
 
     /// Reads the whole journal of a run, a part at a time.
-    pub(crate) async fn each_entry(&self, run: RunId, mut take: impl FnMut(u64, &Entry)) -> ApiResult<()> {
-        let mut after = 0;
+    pub(crate) async fn each_entry(&self, run: RunId, mut take: impl FnMut(Seq, &Entry)) -> ApiResult<()> {
+        let mut after = Seq::ZERO;
         loop {
             let part = self.store().journal(self.project(), run, Since::Entry(after), ENTRIES).await?;
             for (seq, entry) in &part.entries {
@@ -107,21 +108,6 @@ impl App {
                 return Ok(());
             }
         }
-    }
-}
-
-/// Whether the error concerns the stored data of this one run: lists go on without it.
-pub(crate) fn is_of_one_run(error: &RuntimeError) -> bool {
-    match error {
-        RuntimeError::Definition(_)
-        | RuntimeError::Journal { .. }
-        | RuntimeError::Store(StoreError::Corrupt(_)) => true,
-        RuntimeError::Busy { .. }
-        | RuntimeError::Draining
-        | RuntimeError::Store(
-            StoreError::Refused(_) | StoreError::Conflict { .. } | StoreError::Unavailable(_),
-        )
-        | RuntimeError::Broken => false,
     }
 }
 

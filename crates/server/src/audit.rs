@@ -4,12 +4,11 @@
 mod request;
 mod table;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Extension;
-use axum::extract::{ConnectInfo, FromRequestParts, MatchedPath, Query, RawPathParams, Request, State};
+use axum::extract::{FromRequestParts, MatchedPath, Query, RawPathParams, Request, State};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, Uri};
 use axum::middleware::Next;
@@ -17,7 +16,9 @@ use axum::response::Response;
 use serde_json::{Map, Value, json};
 use windlass_runtime::Runtime;
 use windlass_runtime::audit::AuditNote;
+use windlass_store::worker::WorkerAddress;
 
+use crate::extract::ClientAddress;
 use crate::guard;
 use crate::problem::Code;
 use request::{BodyNotes, plain};
@@ -89,19 +90,49 @@ impl Audit {
             return response;
         }
         let line = asked.line(change, actor, &response);
-        let told = format!("{} {} by {}", line.what, line.subject, line.who);
-        let status = response.status().as_u16();
-        match tokio::time::timeout(PATIENCE, self.runtime.note(line)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => {
-                tracing::warn!(%error, change = told, status, "the audit does not have a change")
-            }
-            Err(_) => {
-                tracing::warn!(change = told, status, "the audit may not have a change: the store is slow")
-            }
-        }
+        record(&self.runtime, line, response.status()).await;
         response
     }
+}
+
+async fn record(runtime: &Runtime, line: AuditNote, status: StatusCode) {
+    let told = format!("{} {} by {}", line.what, line.subject, line.who);
+    let status = status.as_u16();
+    match tokio::time::timeout(PATIENCE, runtime.note(line)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => {
+            tracing::warn!(%error, change = told, status, "the audit does not have a change")
+        }
+        Err(_) => {
+            tracing::warn!(change = told, status, "the audit may not have a change: the store is slow")
+        }
+    }
+}
+
+/// Records that a worker took the id of a live one. Other registrations are no changes that people ask for.
+pub(crate) async fn note_takeover(
+    runtime: &Runtime,
+    worker: &str,
+    older: &WorkerAddress,
+    newer: &WorkerAddress,
+) {
+    let place = |address: &WorkerAddress| {
+        let WorkerAddress { url, peer } = address;
+        if url.is_empty() { peer.clone() } else { url.clone() }
+    };
+    let (from, to) = (place(older), place(newer));
+    tracing::warn!(worker, from, to, "a worker took the id of a live one");
+    let detail = json!({
+        "ip": newer.peer,
+        "method": "POST",
+        "path": "/api/workers/register",
+        "status": 200,
+        "result": "done",
+        "reason": format!("taken from the live worker at {from} by the one at {to}"),
+    });
+    let what = table::TAKEOVER.to_owned();
+    let line = AuditNote { who: NOBODY.to_owned(), what, subject: worker.to_owned(), detail };
+    record(runtime, line, StatusCode::OK).await;
 }
 
 /// The data of a request before its response.
@@ -127,12 +158,11 @@ impl AuditedRequest {
             AuditSubject::Body(field) | AuditSubject::ForeignId(field, _) => Some(field),
             AuditSubject::Path(_) | AuditSubject::Made | AuditSubject::Server => None,
         };
-        let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
         AuditedRequest {
             method: parts.method.to_string(),
             uri: parts.uri.clone(),
             named,
-            ip: peer.map(|ConnectInfo(peer)| peer.ip().to_canonical().to_string()),
+            ip: ClientAddress::of(&parts.extensions),
             slot: NotesSlot::new(field),
         }
     }

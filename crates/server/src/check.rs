@@ -62,6 +62,12 @@ pub(crate) fn labels(labels: &BTreeMap<String, String>) -> ApiResult<()> {
     Ok(())
 }
 
+/// Words for a worker whose id another one has now.
+pub(crate) fn taken_id(worker: &str) -> String {
+    let worker: String = worker.chars().take(80).collect();
+    format!("another worker registered `{worker}` from another address: give each worker an id of its own")
+}
+
 /// A number that must be within a range.
 pub(crate) fn within<N: PartialOrd + std::fmt::Display + Copy>(
     path: &str,

@@ -1,7 +1,11 @@
 //! Extractors of bodies, queries and paths; an error names the place in the request.
 
+use std::convert::Infallible;
+use std::net::SocketAddr;
+
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
-use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::Extensions;
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -18,6 +22,24 @@ pub(crate) struct QueryParams<T>(pub(crate) T);
 
 /// The parameters of a path.
 pub(crate) struct PathParams<T>(pub(crate) T);
+
+/// The network address that the request comes from, without its port; empty where there is no connection.
+pub(crate) struct ClientAddress(pub(crate) String);
+
+impl ClientAddress {
+    pub(crate) fn of(extensions: &Extensions) -> Option<String> {
+        let peer = extensions.get::<ConnectInfo<SocketAddr>>();
+        peer.map(|ConnectInfo(peer)| peer.ip().to_canonical().to_string())
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for ClientAddress {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(ClientAddress(ClientAddress::of(&parts.extensions).unwrap_or_default()))
+    }
+}
 
 impl<T: DeserializeOwned + Send + 'static, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     type Rejection = ApiError;

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
+use axum::http::HeaderValue;
 use axum::http::header::HOST;
 use axum::http::uri::Authority;
 use axum::middleware::Next;
@@ -28,10 +29,8 @@ impl HostCheck {
     }
 
     fn verify(&self, request: &Request) -> Result<(), ApiError> {
-        let authority = requested(request)?;
-        if self.allows(authority.host()) {
-            return Ok(());
-        }
+        let mut asked = requested(request)?.into_iter();
+        let Some(authority) = asked.find(|authority| !self.allows(authority.host())) else { return Ok(()) };
         let name: String = authority.host().chars().take(100).collect();
         let detail = format!(
             "this server is not known as `{name}`: use its IP address or localhost, or start it with --host {name}"
@@ -55,24 +54,42 @@ fn canonical(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
-/// The host and port that the request asks for: those of the request line if it has them, else of the `Host` header.
-fn requested(request: &Request) -> Result<Authority, ApiError> {
-    if let Some(authority) = request.uri().authority() {
-        return Ok(authority.clone());
+/// The hosts that the request asks for: in its request line, in its `Host` header, or in both. A proxy may go by the
+/// other one than this server does, so each of them counts.
+fn requested(request: &Request) -> Result<Vec<Authority>, ApiError> {
+    let mut asked: Vec<Authority> = request.uri().authority().cloned().into_iter().collect();
+    if !asked.iter().all(is_plain) {
+        return Err(unreadable());
     }
-    let mut headers = request.headers().get_all(HOST).iter();
-    let (Some(host), None) = (headers.next(), headers.next()) else {
-        let detail = "the request needs exactly one Host header: send the name or address of the server";
-        return Err(ApiError::new(Code::BadHeader, detail));
-    };
-    let read = || host.to_str().ok()?.parse::<Authority>().ok();
-    let is_plain = |authority: &Authority| !authority.as_str().contains('@');
-    read().filter(is_plain).ok_or_else(|| {
-        ApiError::new(
-            Code::BadHeader,
-            "the Host header is not a host name: send a name or an address and a port",
-        )
-    })
+    let headers: Vec<&HeaderValue> = request.headers().get_all(HOST).iter().collect();
+    match headers.as_slice() {
+        // HTTP/2 has the host in its request line alone.
+        [] if !asked.is_empty() => {}
+        [host] => asked.push(read(host)?),
+        _ => {
+            let detail = "the request needs exactly one Host header: send the name or address of the server";
+            return Err(ApiError::new(Code::BadHeader, detail));
+        }
+    }
+    Ok(asked)
+}
+
+fn read(host: &HeaderValue) -> Result<Authority, ApiError> {
+    let authority = host.to_str().ok().and_then(|text| text.parse::<Authority>().ok());
+    authority.filter(is_plain).ok_or_else(unreadable)
+}
+
+fn unreadable() -> ApiError {
+    let detail = "the host of the request is not a host name: send a name or an address and a port";
+    ApiError::new(Code::BadHeader, detail)
+}
+
+/// Whether there is nothing beside the host and a port. The parser finds the host `[::1]` in `[::1].evil.example`.
+fn is_plain(authority: &Authority) -> bool {
+    let beside = authority.as_str().strip_prefix(authority.host());
+    let is_port =
+        |rest: &str| rest.strip_prefix(':').is_some_and(|port| port.bytes().all(|b| b.is_ascii_digit()));
+    beside.is_some_and(|rest| rest.is_empty() || is_port(rest))
 }
 
 /// Refuses a request for an unknown host before any other check sees it.
@@ -113,7 +130,8 @@ mod tests {
         ] {
             assert_eq!(verdict(&check, &[host], "/"), Ok(()), "{host}");
         }
-        assert_eq!(verdict(&check, &["evil.example"], "http://localhost:8070/"), Ok(()));
+        assert_eq!(verdict(&check, &["localhost:8070"], "http://127.0.0.1:8070/"), Ok(()));
+        assert_eq!(verdict(&check, &[], "http://localhost:8070/"), Ok(()));
     }
 
     #[test]
@@ -124,15 +142,27 @@ mod tests {
         {
             assert_eq!(verdict(&check, &[host], "/"), Err(Code::UnknownHost), "{host}");
         }
-        assert_eq!(verdict(&check, &["localhost"], "http://evil.example/"), Err(Code::UnknownHost));
+        for (host, uri) in [("localhost", "http://evil.example/"), ("evil.example", "http://localhost:8070/")]
+        {
+            assert_eq!(verdict(&check, &[host], uri), Err(Code::UnknownHost), "{host} {uri}");
+        }
     }
 
     #[test]
     fn a_missing_doubled_or_unreadable_host_is_a_bad_request() {
         let check = HostCheck::new(&Options::default());
-        let wrong: [&[&str]; 5] = [&[], &["localhost", "localhost"], &[""], &["a b"], &["user@localhost"]];
+        let wrong: [&[&str]; 7] = [
+            &[],
+            &["localhost", "localhost"],
+            &[""],
+            &["a b"],
+            &["user@localhost"],
+            &["[::1].evil.example"],
+            &["localhost:evil"],
+        ];
         for hosts in wrong {
             assert_eq!(verdict(&check, hosts, "/"), Err(Code::BadHeader), "{hosts:?}");
         }
+        assert_eq!(verdict(&check, &["localhost"], "http://evil.example@localhost/"), Err(Code::BadHeader));
     }
 }

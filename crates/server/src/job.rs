@@ -3,6 +3,8 @@
 
 mod body;
 
+use std::sync::Arc;
+
 use uuid::Uuid;
 use windlass_engine::id::{JobId, ScheduleId};
 use windlass_engine::job::{Attempt, JobSpec};
@@ -10,6 +12,8 @@ use windlass_engine::problem::did_you_mean;
 use windlass_engine::time::Timestamp;
 use windlass_runtime::jobs::CreatedJob;
 use windlass_sdk::contract::{JobsQuery, PageQuery};
+use windlass_store::StoreError;
+use windlass_store::blob;
 use windlass_store::job::{JobQuery, JobRow, JobStatus};
 use windlass_store::page::{PAGE_MAX, Page};
 
@@ -91,7 +95,19 @@ fn schedule(text: &str) -> ApiResult<ScheduleId> {
 
 /// A job.
 pub(crate) async fn find(app: &App, text: &str) -> ApiResult<JobRow> {
-    app.store().job(app.project(), id(text)?).await?.ok_or_else(|| unknown(text))
+    let row = app.store().job(app.project(), id(text)?).await?.ok_or_else(|| unknown(text))?;
+    written_out(app, row).await
+}
+
+/// The job with the large parameters of its call in place of references to them.
+async fn written_out(app: &App, mut row: JobRow) -> ApiResult<JobRow> {
+    let hashes = blob::blobs_of_jobs([&row]);
+    if !hashes.is_empty() {
+        let found = app.store().blobs(app.project(), hashes).await?;
+        let spec = Arc::make_mut(&mut row.job.spec);
+        spec.payload = blob::written_out(spec.payload.take(), &found).map_err(StoreError::from)?;
+    }
+    Ok(row)
 }
 
 /// Attempts at one job, oldest first.
@@ -116,12 +132,12 @@ pub(crate) async fn attempts(app: &App, text: &str, page: PageQuery) -> ApiResul
 
 /// Cancels a job.
 pub(crate) async fn cancel(app: &App, text: &str) -> ApiResult<JobRow> {
-    Ok(app.runtime.jobs().cancel_job(id(text)?).await?)
+    written_out(app, app.runtime.jobs().cancel_job(id(text)?).await?).await
 }
 
 /// Ends the wait of a job, or opens a failed or canceled one again.
 pub(crate) async fn retry(app: &App, text: &str) -> ApiResult<JobRow> {
-    Ok(app.runtime.jobs().retry_job(id(text)?).await?)
+    written_out(app, app.runtime.jobs().retry_job(id(text)?).await?).await
 }
 
 #[cfg(test)]

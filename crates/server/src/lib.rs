@@ -5,6 +5,7 @@
 mod app;
 mod audit;
 mod check;
+pub mod descriptors;
 mod extract;
 mod fields;
 mod guard;
@@ -36,6 +37,7 @@ use guard::Guard;
 use host::HostCheck;
 use problem::{ApiError, Code};
 
+pub use listen::client::Network;
 pub use listen::serve;
 
 /// Options of the HTTP server.
@@ -49,6 +51,10 @@ pub struct Options {
     pub body_bytes_max: usize,
     /// Connections at once; more wait until there is room.
     pub connections_max: usize,
+    /// Connections of one address at once, or requests behind a trusted proxy; 0 = no limit. Loopback has none.
+    pub connections_per_address_max: usize,
+    /// Proxies whose `X-Forwarded-For` counts.
+    pub trusted_proxies: Vec<Network>,
     /// How long a client may take for the head of a request that it has begun.
     pub head_timeout: Duration,
     /// How long the body of a request may be silent.
@@ -72,6 +78,8 @@ impl Default for Options {
             cors: Vec::new(),
             body_bytes_max: 4 << 20,
             connections_max: 10_000,
+            connections_per_address_max: 1_000,
+            trusted_proxies: Vec::new(),
             head_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(15),
             body_total_timeout: Duration::from_secs(120),

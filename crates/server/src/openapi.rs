@@ -21,6 +21,17 @@ use crate::{audit, guard, scheduler};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// Properties of bodies, by schema, of which a request has at least one.
+const CHOICES: &[(&str, &[&str])] = &[
+    ("Definition", &["definition", "yaml"]),
+    ("FlowRequest", &["definition", "yaml"]),
+    ("VersionRequest", &["definition", "yaml"]),
+    ("ClaimRequest", &["queues", "services"]),
+    ("QueueChange", &["paused", "limits"]),
+    ("DiscardDeadLetters", &["ids", "fingerprint", "count"]),
+    ("NewSchedule", &["task", "task_template_id", "flow"]),
+];
+
 /// The document and the pages made from it.
 pub(crate) fn routes(document: Value) -> Router {
     let docs = page::document(&document);
@@ -80,6 +91,7 @@ pub(crate) fn document(native: OpenApi) -> Value {
     schemas.insert("PlatformProblem".to_owned(), platform);
     schemas.insert("FieldError".to_owned(), field);
     schemas.extend(scheduler::openapi::schemas());
+    require(schemas);
     let paths = object(&mut document["paths"]);
     for (path, item) in paths.iter_mut() {
         let (kind, problem) = if guard::is_platform(path) {
@@ -99,6 +111,26 @@ pub(crate) fn document(native: OpenApi) -> Value {
     paths.extend(scheduler::openapi::paths());
     name_actors(paths);
     document
+}
+
+/// Adds requirements to schemas that their types cannot state.
+fn require(schemas: &mut Map<String, Value>) {
+    // The task of a schedule has no type and no time: the schedule says when it runs.
+    let mut task = schemas.get("NewTask").cloned().unwrap_or_default();
+    if let Some(required) = task["required"].as_array_mut() {
+        required.retain(|name| name != "type");
+    }
+    object(&mut task["properties"]).remove("run_at");
+    schemas.insert("ScheduledTask".to_owned(), task);
+    for name in ["NewSchedule", "SchedulePatch"] {
+        let schedule = schemas.entry(name).or_insert_with(|| json!({}));
+        schedule["properties"]["task"] =
+            json!({ "oneOf": [{ "type": "null" }, { "$ref": "#/components/schemas/ScheduledTask" }] });
+    }
+    for (name, properties) in CHOICES {
+        let choices: Vec<Value> = properties.iter().map(|one| json!({ "required": [one] })).collect();
+        object(schemas.entry(*name).or_insert(Value::Null)).insert("anyOf".to_owned(), choices.into());
+    }
 }
 
 /// Adds the actor header to every operation that the audit log records.

@@ -92,6 +92,7 @@ codes! {
     InsufficientBalance, "insufficient_balance", 409, "the account cannot pay for it";
     TooManyPrices, "too_many_prices", 409, "there are as many prices as there may be";
     StaleLease, "stale_lease", 409, "another worker has the call, or it has ended";
+    WorkerLost, "worker_lost", 409, "another worker has the id of this one";
     NotWaiting, "not_waiting", 409, "the node does not wait for this";
     NoApproval, "no_approval", 409, "no approval is open";
     NotAssigned, "not_assigned", 409, "the approval is assigned to other people";
@@ -113,6 +114,7 @@ codes! {
     ReservedKey, "reserved_key", 422, "the key cannot be written from outside";
     UnknownAccount, "unknown_account", 422, "there is no such account";
     Busy, "busy", 429, "too much work waits";
+    OpenRunsFull, "open_runs_full", 429, "as many runs are open as may be";
     Internal, "internal", 500, "the server has a bug, or the stored data cannot be read";
     Draining, "draining", 503, "the server is shutting down";
     StoreUnavailable, "store_unavailable", 503, "the store cannot be reached";

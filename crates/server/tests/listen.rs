@@ -205,6 +205,89 @@ async fn more_connections_than_there_is_room_for_wait() {
 }
 
 #[tokio::test]
+async fn an_idle_connection_makes_room_for_one_that_waits() {
+    let host = host(Options { connections_max: 2, ..Options::default() }).await;
+    let mut streaming = host.connect().await;
+    write(&mut streaming, "GET /api/v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
+    read_until(&mut streaming, "text/event-stream").await;
+    let mut idle = host.connect().await;
+    write(&mut idle, "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
+    read_until(&mut idle, "}").await;
+    let mut late = host.connect().await;
+    write(&mut late, "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await;
+    assert!(read_all(&mut late).await.starts_with("HTTP/1.1 200"));
+    assert_eq!(read_all(&mut idle).await, "", "it was closed");
+    let mut byte = [0; 1];
+    let streamed = tokio::time::timeout(Duration::from_millis(50), streaming.peek(&mut byte)).await;
+    assert!(!matches!(streamed, Ok(Ok(0) | Err(_))), "the stream was closed");
+}
+
+fn claim_of(client: &str, wait_ms: u64) -> String {
+    let body = format!(r#"{{"worker_id":"w","queues":["q"],"wait_ms":{wait_ms}}}"#);
+    format!(
+        "POST /api/v1/jobs/claim HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{client}content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+#[tokio::test]
+async fn a_client_behind_a_trusted_proxy_has_so_many_requests() {
+    let trusted_proxies = vec![windlass_server::Network::parse("127.0.0.0/8").unwrap()];
+    let options = Options { connections_per_address_max: 1, trusted_proxies, ..Options::default() };
+    let host = host(options).await;
+    let of = |client: &str| format!("x-forwarded-for: {client}\r\n");
+    let mut first = host.connect().await;
+    write(&mut first, &claim_of(&of("203.0.113.7"), 60_000)).await;
+    // The first is at work when one of its kind is refused; the client may claim any earlier address.
+    let refused = async {
+        loop {
+            let mut second = host.connect().await;
+            write(&mut second, &claim_of(&of("198.51.100.1, 203.0.113.7"), 1)).await;
+            let told = read_all(&mut second).await;
+            if told.starts_with("HTTP/1.1 429") {
+                return told;
+            }
+        }
+    };
+    let told = tokio::time::timeout(PATIENCE, refused).await.expect("it was never refused");
+    for part in ["retry-after: 1", "nosniff", "203.0.113.7 has too many open requests", "\"busy\""] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    // Others are not affected: another client, the proxy itself, and clients of this machine.
+    for client in [of("203.0.113.8"), String::new(), of("127.0.0.9")] {
+        for _ in 0..2 {
+            let mut other = host.connect().await;
+            write(&mut other, &claim_of(&client, 1)).await;
+            assert!(read_all(&mut other).await.starts_with("HTTP/1.1 200"), "{client}");
+        }
+    }
+    drop(first);
+    let free = async {
+        loop {
+            let mut again = host.connect().await;
+            write(&mut again, &claim_of(&of("203.0.113.7"), 1)).await;
+            if read_all(&mut again).await.starts_with("HTTP/1.1 200") {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, free).await.expect("its slot was never free");
+}
+
+#[tokio::test]
+async fn clients_of_this_machine_have_no_limit_and_their_header_does_not_count() {
+    let host = host(Options { connections_per_address_max: 1, ..Options::default() }).await;
+    let mut streams = Vec::new();
+    for _ in 0..3 {
+        let mut stream = host.connect().await;
+        let head = "GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-forwarded-for: 203.0.113.7\r\n\r\n";
+        write(&mut stream, head).await;
+        assert!(read_until(&mut stream, "}").await.starts_with("HTTP/1.1 200"));
+        streams.push(stream);
+    }
+}
+
+#[tokio::test]
 async fn a_server_that_stops_ends_streams_and_answers_what_it_has_begun() {
     let host = host(Options::default()).await;
     let (mut stream, mut asked) = (host.connect().await, host.connect().await);

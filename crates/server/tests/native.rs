@@ -10,6 +10,8 @@ mod audit;
 mod body;
 #[path = "native/children.rs"]
 mod children;
+#[path = "native/contract.rs"]
+mod contract;
 #[path = "native/dag.rs"]
 mod dag;
 #[path = "native/document.rs"]
@@ -18,6 +20,8 @@ mod document;
 mod fault;
 #[path = "native/flow.rs"]
 mod flow;
+#[path = "native/grant.rs"]
+mod grant;
 #[path = "native/hostile.rs"]
 mod hostile;
 #[path = "native/job.rs"]

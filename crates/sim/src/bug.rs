@@ -23,6 +23,8 @@ pub enum PlantedBug {
     WakeLost,
     /// Clients are answered before the commit.
     AnswerBeforeCommit,
+    /// A run with an agenda that a spent budget left open is not woken.
+    AgendaForgotten,
     /// A repeated create makes another run.
     NoRequestDedup,
     /// A repeated signal is taken again.
@@ -53,9 +55,11 @@ pub enum PlantedBug {
     OverlapIgnored,
     /// A replay discards the dead letter and then creates a new job, in two commits.
     ReplayInTwo,
+    /// Server time stands still until the wall clock has caught up.
+    ClockStandsStill,
 }
 
-pub const ALL: [PlantedBug; 24] = [
+pub const ALL: [PlantedBug; 26] = [
     PlantedBug::FenceIgnored,
     PlantedBug::AttemptAsFence,
     PlantedBug::NoLengthGuard,
@@ -65,6 +69,7 @@ pub const ALL: [PlantedBug; 24] = [
     PlantedBug::EarlyTimer,
     PlantedBug::WakeLost,
     PlantedBug::AnswerBeforeCommit,
+    PlantedBug::AgendaForgotten,
     PlantedBug::NoRequestDedup,
     PlantedBug::NoSignalDedup,
     PlantedBug::BlindRetry,
@@ -80,6 +85,7 @@ pub const ALL: [PlantedBug; 24] = [
     PlantedBug::SlotsForgotten,
     PlantedBug::OverlapIgnored,
     PlantedBug::ReplayInTwo,
+    PlantedBug::ClockStandsStill,
 ];
 
 impl FromStr for PlantedBug {

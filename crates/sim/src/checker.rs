@@ -10,7 +10,7 @@ mod record;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use windlass_engine::counter::Fence;
+use windlass_engine::counter::{Fence, Seq};
 use windlass_engine::event::Event;
 use windlass_engine::id::RunId;
 use windlass_engine::journal::Entry;
@@ -65,10 +65,10 @@ impl Checker {
         self.signals.insert((run, id.to_owned()));
     }
 
-    /// Checks an accepted entry; `run` is the state of its writer.
-    pub fn committed(&mut self, run: &Run, plan: &Plan, seq: u64, entry: &Entry) -> CheckResult {
+    /// Checks an accepted entry; `run` is the state of its writer, `len` the entries that it knew of.
+    pub fn committed(&mut self, run: &Run, plan: &Plan, len: Seq, entry: &Entry) -> CheckResult {
         let record = self.runs.entry(run.id).or_default();
-        record.entry(run.id, seq, entry)?;
+        record.entry(run.id, len, entry)?;
         for event in &entry.events {
             record.event(event, entry.at)?;
             fan_order(run, plan, event)?;

@@ -35,7 +35,7 @@ pub enum SimFault {
     Suspend,
     /// A call suspends until it is reported.
     SuspendUntilReport,
-    /// The clock jumps ahead.
+    /// The wall clock jumps, ahead or back.
     ClockJump,
     /// Another server writes first.
     Conflict,

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use uuid::Uuid;
-use windlass_engine::counter::Epoch;
+use windlass_engine::counter::{Epoch, Seq};
 use windlass_engine::event::Event;
 use windlass_engine::id::{JobId, RunId, ScheduleId, ServerId};
 use windlass_engine::input::{Given, Input, Refusal};
+use windlass_engine::meter::Meter;
 use windlass_engine::money::{Amount, Movement, MovementKind, node_of_key};
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::Plan;
@@ -51,7 +52,7 @@ pub struct SimCachedRun {
     pub run: Run,
     pub plan: Arc<Plan>,
     pub projection: Projection,
-    pub len: u64,
+    pub len: Seq,
 }
 
 impl SimServer {
@@ -121,7 +122,8 @@ impl SimWorld {
             let spend_limit =
                 insufficient.as_ref().map(|(balance, _)| before.paid().saturating_add(Amount(*balance)));
             let (now, epoch) = (self.seen_now(input), self.servers[server].epoch);
-            let given = Given { now, epoch, insufficient_funds: short.clone(), spend_limit };
+            let (wall, meter) = (self.wall(), Meter::of(self.slice_steps));
+            let given = Given { now, wall, epoch, insufficient_funds: short.clone(), spend_limit, meter };
             let step = match cached.run.submit(&cached.plan, input, &given) {
                 Ok(step) => step,
                 Err(_) if self.is_outdated(server, &cached) => continue,
@@ -144,7 +146,11 @@ impl SimWorld {
                     {
                         cached.run = before;
                     }
+                    let is_unfinished = cached.run.is_unfinished();
                     self.on_committed(server, cached, &step)?;
+                    if is_unfinished {
+                        self.go_on(server, run)?;
+                    }
                     return Ok(SimReply::Taken);
                 }
                 WriteOutcome::Again => {
@@ -168,6 +174,17 @@ impl SimWorld {
             }
         }
         Ok(SimReply::Nothing)
+    }
+
+    /// Goes on with an agenda that is still open: at once as an actor does, or when the run is woken, as after a crash.
+    fn go_on(&mut self, server: usize, run: RunId) -> Result<(), Violation> {
+        if !self.servers[server].is_up
+            || self.bug == Some(PlantedBug::AgendaForgotten)
+            || self.rng.percent(20)
+        {
+            return Ok(());
+        }
+        self.submit(server, run, &Input::TimePassed, &SimExtraWrites::default()).map(|_| ())
     }
 
     /// The time that the server sees: the true one, unless a bug is planted.
@@ -203,7 +220,7 @@ impl SimWorld {
         if entries.is_empty() && !create {
             return None;
         }
-        let len = entries.len() as u64;
+        let len = Seq(entries.len() as u64);
         if self.bug == Some(PlantedBug::TornJournal) && entries.len() > 2 {
             entries.pop();
         }
@@ -227,7 +244,7 @@ impl SimWorld {
         let owner = self.servers[server].owner();
         let rows = project(&mut cached.projection, &cached.run, step, Some(owner), self.now);
         let cancels = rows.cancel.iter().filter_map(|id| self.store.job(*id)).collect();
-        let create = along.create.clone().filter(|_| cached.len == 0);
+        let create = along.create.clone().filter(|_| cached.len == Seq::ZERO);
         let mut commit = if step.events.is_empty() {
             Commit::new(&Project::DEFAULT, command, self.now)
         } else {
@@ -248,6 +265,11 @@ impl SimWorld {
         match self.bug {
             Some(PlantedBug::NoRefund) => {
                 commit.postings.retain(|posting| posting.movement.kind != MovementKind::Refund)
+            }
+            Some(PlantedBug::AgendaForgotten) if cached.run.is_unfinished() => {
+                if let Some(change) = &mut commit.run {
+                    change.standing.wake_at = None;
+                }
             }
             Some(PlantedBug::ChargePerAttempt) => commit.postings.extend(charges_again(cached, step)),
             Some(PlantedBug::Overdraft) if std::mem::take(&mut self.overdraw) => {
@@ -288,7 +310,7 @@ impl SimWorld {
                     if let Some(change) = &mut commit.run {
                         change.entry.command = commit.command;
                         change.expected_len = self.store.len(change.run);
-                        change.create = change.create.take().filter(|_| change.expected_len == 0);
+                        change.create = change.create.take().filter(|_| change.expected_len == Seq::ZERO);
                     }
                     continue;
                 }
@@ -356,7 +378,9 @@ impl SimWorld {
         mut cached: SimCachedRun,
         step: &RunStep,
     ) -> Result<(), Violation> {
-        cached.len += u64::from(!step.events.is_empty());
+        if !step.events.is_empty() {
+            cached.len = cached.len.next();
+        }
         self.servers[server].cached.insert(cached.run.id, cached.clone());
         if self.faults.strikes(SimFault::CrashBeforeEffects, 2, &mut self.rng) {
             self.crash(server);

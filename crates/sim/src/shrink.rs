@@ -2,14 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use windlass_engine::time::Timestamp;
-
 use crate::bug::PlantedBug;
 use crate::checker::Violation;
 use crate::fault::SimFaults;
 use crate::rng::SimRng;
 use crate::simulation::{SimReport, Simulation};
-use crate::world::SimSetup;
+use crate::world::{BEGIN, SimSetup};
 
 /// The setup of a seed.
 pub fn setup(seed: u64, bug: Option<PlantedBug>) -> SimSetup {
@@ -18,7 +16,7 @@ pub fn setup(seed: u64, bug: Option<PlantedBug>) -> SimSetup {
         seed,
         n_runs: rng.index(4) + 1,
         n_servers: rng.index(3) + 1,
-        heal_at: Timestamp(1_000_000).after(rng.between(20_000, 150_000)),
+        heal_at: BEGIN.after(rng.between(20_000, 150_000)),
         faults: SimFaults::swarm(&mut rng),
         bug,
     }
@@ -64,9 +62,9 @@ fn candidates(of: &SimSetup) -> Vec<SimSetup> {
     if of.n_servers > 1 {
         list.push(SimSetup { n_servers: of.n_servers - 1, ..of.clone() });
     }
-    let ms = of.heal_at.since(Timestamp(1_000_000));
+    let ms = of.heal_at.since(BEGIN);
     if ms > 2_000 {
-        list.push(SimSetup { heal_at: Timestamp(1_000_000).after(ms / 2), ..of.clone() });
+        list.push(SimSetup { heal_at: BEGIN.after(ms / 2), ..of.clone() });
     }
     list
 }

@@ -14,7 +14,7 @@ use crate::bug::PlantedBug;
 use crate::checker::Violation;
 use crate::event::SimEvent;
 use crate::fault::SimFault;
-use crate::world::{SimSetup, SimWorld};
+use crate::world::{BEGIN, SimSetup, SimWorld};
 
 use client::SimClient;
 use plain::PlainJobs;
@@ -45,13 +45,14 @@ impl Simulation {
     pub fn play(setup: &SimSetup) -> SimReport {
         let mut simulation = Simulation::new(setup);
         let violation = simulation.run_until_healed().err();
-        let SimWorld { now, faults, trace, mut story, .. } = simulation.world;
+        let passed = simulation.world.passed();
+        let SimWorld { faults, trace, mut story, .. } = simulation.world;
         story.extend(violation.iter().map(|violation| format!("{violation:?}")));
         SimReport {
             violation,
             trace: trace.hash(),
             n_events: trace.n_commits(),
-            simulated_ms: now.since(Timestamp(0)),
+            simulated_ms: passed.since(BEGIN),
             hits: faults.hits,
             story,
         }
@@ -68,7 +69,7 @@ impl Simulation {
     }
 
     fn run_until_healed(&mut self) -> Result<(), Violation> {
-        while self.world.now < self.heal_at
+        while self.world.passed() < self.heal_at
             && let Some(what) = self.world.next_event(self.heal_at)
         {
             self.handle(what)?;

@@ -1,6 +1,7 @@
 //! The store of a world: the real in-memory store, wrapped in the faults of a real database.
 
 use uuid::Uuid;
+use windlass_engine::counter::Seq;
 use windlass_engine::id::{CommandId, JobId, RunId};
 use windlass_engine::journal::Entry;
 use windlass_engine::project::Project;
@@ -59,8 +60,8 @@ impl SimStore {
         self.memory.command_now(&Project::DEFAULT, command).expect(MEMORY_NEVER_FAILS)
     }
 
-    pub fn len(&self, run: RunId) -> u64 {
-        self.row(run).map_or(0, |row| row.len)
+    pub fn len(&self, run: RunId) -> Seq {
+        self.row(run).map_or(Seq::ZERO, |row| row.len)
     }
 
     pub fn row(&self, run: RunId) -> Option<RunRow> {
@@ -68,8 +69,10 @@ impl SimStore {
     }
 
     pub fn entries(&self, run: RunId) -> Vec<Entry> {
-        let journal =
-            self.memory.journal_now(&Project::DEFAULT, run, Since::Entry(0), ALL).expect(MEMORY_NEVER_FAILS);
+        let journal = self
+            .memory
+            .journal_now(&Project::DEFAULT, run, Since::Entry(Seq::ZERO), ALL)
+            .expect(MEMORY_NEVER_FAILS);
         journal.entries.into_iter().map(|(_, entry)| entry).collect()
     }
 
@@ -104,8 +107,14 @@ impl SimStore {
     }
 
     pub fn outbox(&self, now: Timestamp) -> Vec<Message> {
-        let undelivered = self.memory.outbox_now(now, ALL).expect(MEMORY_NEVER_FAILS);
-        undelivered.into_iter().map(|row| row.message).collect()
+        let undelivered = self.memory.outbox_now(now, None, ALL).expect(MEMORY_NEVER_FAILS);
+        let mut messages: Vec<Message> = undelivered.into_iter().map(|row| row.message).collect();
+        for tree in self.memory.waiting_trees_now(None, ALL).expect(MEMORY_NEVER_FAILS) {
+            let children = self.memory.waiting_children_now(&tree.project, tree.root, ALL);
+            messages.extend(children.expect(MEMORY_NEVER_FAILS).into_iter().filter(|sent| sent.at <= now));
+        }
+        messages.sort_by(|one, other| (one.at, &one.id).cmp(&(other.at, &other.id)));
+        messages
     }
 
     /// Runs whose owner is dead.

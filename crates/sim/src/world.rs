@@ -2,6 +2,7 @@
 //! [`crate::simulation::Simulation`] adds them.
 
 mod accounts;
+mod clocks;
 mod deliver;
 mod effects;
 mod flows;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 
 use windlass_engine::counter::Epoch;
 use windlass_engine::id::RunId;
+use windlass_engine::limits::SLICE_STEPS;
 use windlass_engine::plan::Plan;
 use windlass_engine::time::Timestamp;
 
@@ -28,6 +30,9 @@ use crate::server::SimServer;
 use crate::store::SimStore;
 use crate::trace::SimTrace;
 
+use clocks::SimClocks;
+
+pub(crate) use clocks::BEGIN;
 pub(crate) use flows::CALL_TIMEOUT_MS;
 pub(crate) use pull_workers::moved;
 
@@ -37,14 +42,16 @@ pub struct SimSetup {
     pub seed: u64,
     pub n_runs: usize,
     pub n_servers: usize,
-    /// When all faults end.
+    /// When all faults end, as time that passes.
     pub heal_at: Timestamp,
     pub faults: SimFaults,
     pub bug: Option<PlantedBug>,
 }
 
 pub struct SimWorld {
+    /// Server time.
     pub now: Timestamp,
+    clocks: SimClocks,
     pub rng: SimRng,
     pub faults: SimFaults,
     pub bug: Option<PlantedBug>,
@@ -53,6 +60,8 @@ pub struct SimWorld {
     pub checker: Checker,
     pub story: Vec<String>,
     pub trace: SimTrace,
+    /// The budget of a decision.
+    pub slice_steps: u64,
     /// Set while another server writes first, so that it is not interrupted in turn.
     pub is_interleaving: bool,
     /// A planted bug is about to overdraw an account.
@@ -64,13 +73,23 @@ pub struct SimWorld {
     last_epoch: Epoch,
 }
 
+/// Half of the worlds decide in slices that are so small that most inputs take several.
+fn slice_steps(seed: u64) -> u64 {
+    match seed % 4 {
+        0 => 50,
+        1 => 200,
+        _ => SLICE_STEPS,
+    }
+}
+
 impl SimWorld {
     /// A world in which servers run and pull workers ask for jobs.
     pub(crate) fn new(setup: &SimSetup) -> SimWorld {
         let mut rng = SimRng::new(setup.seed);
         let leaf = plans::compiled(&plans::leaf(&mut rng.fork()));
         let mut world = SimWorld {
-            now: Timestamp(1_000_000),
+            now: BEGIN,
+            clocks: SimClocks::new(),
             faults: setup.faults.clone(),
             bug: setup.bug,
             store: SimStore::default(),
@@ -78,6 +97,7 @@ impl SimWorld {
             checker: Checker::default(),
             story: Vec::new(),
             trace: SimTrace::default(),
+            slice_steps: slice_steps(setup.seed),
             is_interleaving: false,
             overdraw: false,
             plans: BTreeMap::new(),
@@ -87,6 +107,7 @@ impl SimWorld {
             last_epoch: Epoch::ZERO,
             rng,
         };
+        world.read_clocks();
         world.publish();
         world.open_accounts();
         for server in 0..setup.n_servers {
@@ -100,14 +121,14 @@ impl SimWorld {
 
     pub(crate) fn after(&mut self, ms: u64, what: SimEvent) {
         self.n_queued += 1;
-        self.queue.push(Reverse((self.now.after(ms), self.n_queued, what)));
+        self.queue.push(Reverse((self.passed().after(ms), self.n_queued, what)));
     }
 
-    /// Takes the next event before a time, and moves the clock to it.
+    /// Takes the next event before a time, and lets time pass until then.
     pub(crate) fn next_event(&mut self, before: Timestamp) -> Option<SimEvent> {
         self.queue.peek().filter(|Reverse((at, ..))| *at < before)?;
         let Reverse((at, _, what)) = self.queue.pop()?;
-        self.now = self.now.max(at);
+        self.pass_until(at);
         Some(what)
     }
 

@@ -16,7 +16,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 use windlass_conformance::block_on;
-use windlass_engine::counter::Epoch;
+use windlass_engine::counter::{Epoch, Seq};
 use windlass_engine::definition::{Strictness, compile};
 use windlass_engine::effect::Effect;
 use windlass_engine::event::Start;
@@ -80,7 +80,7 @@ fn commits_of_a_run() -> Vec<Commit> {
     let owner = Owner { server: id("srv", 1), epoch: Epoch(1) };
     let (mut run, mut projection) = (Run::new(id("run", 0)), Projection::default());
     let start = Start {
-        params: json!({ "x": "hello" }).as_object().unwrap().clone(),
+        params: json!({ "x": "hello" }).as_object().unwrap().clone().into(),
         call_timeout_ms: 60_000,
         ..Start::default()
     };
@@ -107,7 +107,7 @@ fn commits_of_a_run() -> Vec<Commit> {
                 input = Some(Input::CallEnded { node, fence: order.fence, outcome, worker });
             }
         }
-        let len = commits.len() as u64;
+        let len = Seq(commits.len() as u64);
         commits.push(rows.into_commit(id("cmd", 0), now, &run, len, step, create.take()));
     }
     assert!(run.status.is_ended());

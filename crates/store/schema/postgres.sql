@@ -25,6 +25,12 @@ audit.subject text COLLATE "C" NOT NULL
 audit.detail text COLLATE "C" NOT NULL
 audit_tail.project text COLLATE "C" NOT NULL
 audit_tail.seq bigint NOT NULL
+blob_refs.project text COLLATE "C" NOT NULL
+blob_refs.hash text COLLATE "C" NOT NULL
+blob_refs.run uuid NOT NULL
+blobs.project text COLLATE "C" NOT NULL
+blobs.hash text COLLATE "C" NOT NULL
+blobs.bytes bytea NOT NULL
 commands.project text COLLATE "C" NOT NULL
 commands.id uuid NOT NULL
 commands.at bigint NOT NULL
@@ -118,6 +124,8 @@ outbox.receiver bytea NOT NULL
 outbox.at bigint NOT NULL
 outbox.note text COLLATE "C" NOT NULL
 outbox.is_delivered boolean NOT NULL
+outbox.tree uuid
+outbox.depth bigint
 prices.project text COLLATE "C" NOT NULL
 prices.service text COLLATE "C" NOT NULL
 prices.price text COLLATE "C" NOT NULL
@@ -153,6 +161,8 @@ registrations.capacity bigint NOT NULL
 registrations.is_draining boolean NOT NULL
 registrations.registered_at bigint NOT NULL
 registrations.beat_at bigint NOT NULL
+registrations.peer text COLLATE "C" NOT NULL
+registrations.replaced text COLLATE "C" NOT NULL
 runs.project text COLLATE "C" NOT NULL
 runs.id uuid NOT NULL
 runs.len bigint NOT NULL
@@ -166,6 +176,7 @@ runs.parent_run uuid
 runs.parent_node text COLLATE "C"
 runs.parent_fence bigint
 runs.parent_depth bigint
+runs.root uuid
 runs.schedule uuid
 runs.created_at bigint NOT NULL
 runs.status text COLLATE "C" NOT NULL
@@ -213,6 +224,8 @@ services.updated_at bigint NOT NULL
 snapshots.run uuid NOT NULL
 snapshots.seq bigint NOT NULL
 snapshots.state bytea NOT NULL
+store_keys.name text COLLATE "C" NOT NULL
+store_keys.bytes bytea NOT NULL
 versions.project text COLLATE "C" NOT NULL
 versions.id uuid NOT NULL
 versions.flow uuid NOT NULL
@@ -229,6 +242,7 @@ worker_services.project text COLLATE "C" NOT NULL
 worker_services.service text COLLATE "C" NOT NULL
 worker_services.worker text COLLATE "C" NOT NULL
 
+blobs: CHECK (length(hash) = 64)
 jobs: CHECK (NOT is_dead_letter OR status = 'failed'::text AND run IS NULL)
 jobs: CHECK (is_open = (status <> ALL (ARRAY['completed'::text, 'failed'::text, 'canceled'::text])))
 jobs: CHECK (is_open OR due_at IS NULL AND wake_at IS NULL)
@@ -240,6 +254,7 @@ runs: CHECK ((owner_server IS NULL) = (owner_epoch IS NULL))
 runs: CHECK ((request IS NULL) = (request_digest IS NULL))
 runs: CHECK (ended_at IS NULL OR wake_at IS NULL AND owner_server IS NULL)
 runs: CHECK (status = ANY (ARRAY['pending'::text, 'running'::text, 'waiting'::text, 'paused'::text, 'canceling'::text, 'completed'::text, 'failed'::text, 'canceled'::text]))
+store_keys: CHECK (length(bytes) = 32)
 
 CREATE UNIQUE INDEX accounts_pkey ON public.accounts USING btree (project, id)
 CREATE UNIQUE INDEX attempts_pkey ON public.attempts USING btree (job, number)
@@ -248,6 +263,9 @@ CREATE INDEX audit_by_what ON public.audit USING btree (project, what, seq)
 CREATE INDEX audit_by_who ON public.audit USING btree (project, who, seq)
 CREATE UNIQUE INDEX audit_pkey ON public.audit USING btree (project, seq)
 CREATE UNIQUE INDEX audit_tail_pkey ON public.audit_tail USING btree (project)
+CREATE INDEX blob_refs_by_run ON public.blob_refs USING btree (run)
+CREATE UNIQUE INDEX blob_refs_pkey ON public.blob_refs USING btree (project, hash, run)
+CREATE UNIQUE INDEX blobs_pkey ON public.blobs USING btree (project, hash)
 CREATE INDEX commands_by_age ON public.commands USING btree (at)
 CREATE UNIQUE INDEX commands_pkey ON public.commands USING btree (id)
 CREATE INDEX firings_by_started ON public.firings USING btree (started, is_run)
@@ -286,9 +304,10 @@ CREATE INDEX logs_by_fence ON public.logs USING btree (run, fence)
 CREATE UNIQUE INDEX logs_pkey ON public.logs USING btree (run, entry, fence)
 CREATE UNIQUE INDEX migrations_pkey ON public.migrations USING btree (number)
 CREATE INDEX outbox_by_receiver ON public.outbox USING btree (project, receiver) WHERE (NOT is_delivered)
+CREATE INDEX outbox_by_tree ON public.outbox USING btree (project, tree, depth DESC, at, sender, seq, part) WHERE ((NOT is_delivered) AND (tree IS NOT NULL))
 CREATE INDEX outbox_of_accounts ON public.outbox USING btree (at) WHERE (is_delivered AND (sender >= '\x01'::bytea))
 CREATE UNIQUE INDEX outbox_pkey ON public.outbox USING btree (project, sender, seq, part)
-CREATE INDEX outbox_undelivered ON public.outbox USING btree (at, project, sender, seq, part) WHERE (NOT is_delivered)
+CREATE INDEX outbox_undelivered ON public.outbox USING btree (at, project, sender, seq, part) WHERE ((NOT is_delivered) AND (tree IS NULL))
 CREATE UNIQUE INDEX prices_pkey ON public.prices USING btree (project, service)
 CREATE UNIQUE INDEX queue_depths_pkey ON public.queue_depths USING btree (project, queue, shard)
 CREATE INDEX queue_rates_by_end ON public.queue_rates USING btree (project, full_at)
@@ -305,6 +324,7 @@ CREATE INDEX runs_by_end ON public.runs USING btree (ended_at, id) WHERE (ended_
 CREATE INDEX runs_by_owner ON public.runs USING btree (owner_server, owner_epoch, id) WHERE (owner_server IS NOT NULL)
 CREATE INDEX runs_by_parent ON public.runs USING btree (parent_run, created_at, id) WHERE (parent_run IS NOT NULL)
 CREATE UNIQUE INDEX runs_by_request ON public.runs USING btree (project, request) WHERE (request IS NOT NULL)
+CREATE INDEX runs_by_root ON public.runs USING btree (project, root) WHERE (root IS NOT NULL)
 CREATE INDEX runs_by_schedule ON public.runs USING btree (schedule, created_at, id) WHERE (schedule IS NOT NULL)
 CREATE INDEX runs_by_version ON public.runs USING btree (project, version, status, settled_at, id) WHERE (settled_at IS NOT NULL)
 CREATE INDEX runs_by_wake ON public.runs USING btree (wake_slot, id) WHERE (wake_slot IS NOT NULL)
@@ -314,6 +334,7 @@ CREATE INDEX runs_in_need ON public.runs USING btree (project, account, needs) W
 CREATE INDEX runs_open ON public.runs USING btree (project, created_at, id) WHERE (ended_at IS NULL)
 CREATE INDEX runs_open_by_account ON public.runs USING btree (project, account, created_at, id) WHERE ((ended_at IS NULL) AND (account IS NOT NULL))
 CREATE INDEX runs_open_by_flow ON public.runs USING btree (project, flow, created_at, id) WHERE (ended_at IS NULL)
+CREATE INDEX runs_open_by_root ON public.runs USING btree (project, root) WHERE ((root IS NOT NULL) AND (ended_at IS NULL))
 CREATE UNIQUE INDEX runs_pkey ON public.runs USING btree (id)
 CREATE INDEX schedules_by_creation ON public.schedules USING btree (project, created_at, id)
 CREATE INDEX schedules_by_next ON public.schedules USING btree (next_at, id) WHERE (next_at IS NOT NULL)
@@ -321,6 +342,7 @@ CREATE UNIQUE INDEX schedules_pkey ON public.schedules USING btree (id)
 CREATE UNIQUE INDEX servers_pkey ON public.servers USING btree (id)
 CREATE UNIQUE INDEX services_pkey ON public.services USING btree (project, name)
 CREATE UNIQUE INDEX snapshots_pkey ON public.snapshots USING btree (run)
+CREATE UNIQUE INDEX store_keys_pkey ON public.store_keys USING btree (name)
 CREATE UNIQUE INDEX versions_by_number ON public.versions USING btree (flow, number)
 CREATE UNIQUE INDEX versions_pkey ON public.versions USING btree (id)
 CREATE INDEX worker_services_by_worker ON public.worker_services USING btree (project, worker)
@@ -604,7 +626,7 @@ VIEW task_queue
             ELSE regexp_replace(jobs.call_node, '/[^/]*$'::text, ''::text)
         END AS node_key,
     jobs.name AS service,
-    (json_build_object('input', (readable(job_specs.payload) -> 'input'::text), 'params', (readable(job_specs.payload) -> 'params'::text), 'run_id', (((jobs.call_run)::text || '.'::text) || jobs.call_fence)))::text AS input_json,
+    (json_build_object('input', (readable(job_specs.payload) -> 'input'::text), 'params', COALESCE((readable(job_specs.payload) -> 'params'::text), written_out(jobs.project, (readable(job_specs.payload) -> 'params_in'::text))), 'run_id', (((jobs.call_run)::text || '.'::text) || jobs.call_fence)))::text AS input_json,
         CASE jobs.status
             WHEN 'canceled'::text THEN 'cancelled'::text
             ELSE jobs.status
@@ -674,7 +696,7 @@ VIEW tasks
             WHEN ((runs.status = 'waiting'::text) OR (runs.status = 'paused'::text)) THEN 'running'::text
             ELSE runs.status
         END AS status,
-    COALESCE(( SELECT (((readable(journal.events) -> 0) -> 'params'::text))::text AS text
+    COALESCE(( SELECT (COALESCE(((readable(journal.events) -> 0) -> 'params'::text), written_out(runs.project, ((readable(journal.events) -> 0) -> 'params_in'::text))))::text AS "coalesce"
            FROM journal
           WHERE ((journal.run = runs.id) AND (journal.seq = 1))), '{}'::text) AS params_json,
     COALESCE(runs.shared, '{}'::text) AS shared_json,
@@ -734,7 +756,7 @@ VIEW workflow_logs
                 WHEN (((told.event -> 'wait'::text) ->> 'for'::text) = ANY (ARRAY['balance'::text, 'budget'::text])) THEN 'warn'::text
                 ELSE 'info'::text
             END
-            WHEN (told.kind = ANY (ARRAY['deferred'::text, 'expiring'::text, 'dropped'::text, 'canceling'::text])) THEN 'warn'::text
+            WHEN (told.kind = ANY (ARRAY['deferred'::text, 'expiring'::text, 'dropped'::text, 'canceling'::text, 'set_back'::text])) THEN 'warn'::text
             ELSE 'info'::text
         END AS level,
     told.node AS node_id,
@@ -789,6 +811,7 @@ VIEW workflow_logs
             WHEN 'paused'::text THEN 'paused'::text
             WHEN 'resumed'::text THEN 'resumed'::text
             WHEN 'stepped'::text THEN 'one step was asked for'::text
+            WHEN 'set_back'::text THEN 'its times were set back after a clock that was wrong'::text
             WHEN 'retried'::text THEN ('retried, round '::text || (told.event ->> 'round'::text))
             WHEN 'rerun'::text THEN ((('run again from '::text || (told.event ->> 'from'::text)) || ', round '::text) || (told.event ->> 'round'::text))
             WHEN 'funded'::text THEN 'money or a larger budget came'::text
@@ -806,7 +829,7 @@ VIEW workflow_logs
             WHEN 'logged'::text THEN '{}'::text
             ELSE ( SELECT (('{'::text || COALESCE(string_agg((((to_json(one.key))::text || ':'::text) || (one.value)::text), ','::text ORDER BY one.n), ''::text)) || '}'::text)
                FROM json_each(told.event) WITH ORDINALITY one(key, value, n)
-              WHERE ((one.key <> ALL (ARRAY['e'::text, 'node'::text, 'params'::text, 'prices'::text, 'rechecks'::text, 'input'::text, 'output'::text, 'outputs'::text, 'memo'::text, 'result'::text, 'shared'::text, 'value'::text, 'names'::text])) AND (NOT ((told.kind = 'granted'::text) AND (one.key = 'by'::text)))))
+              WHERE ((one.key <> ALL (ARRAY['e'::text, 'node'::text, 'params'::text, 'params_in'::text, 'prices'::text, 'rechecks'::text, 'input'::text, 'output'::text, 'outputs'::text, 'memo'::text, 'result'::text, 'shared'::text, 'value'::text, 'names'::text])) AND (NOT ((told.kind = 'granted'::text) AND (one.key = 'by'::text)))))
         END AS data,
     to_char((to_timestamp((((told.at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS created_at
    FROM ( SELECT events.run,
@@ -1008,7 +1031,7 @@ VIEW workflow_tasks
                   WHERE ((events.run = runs.id) AND (events.kind = ANY (ARRAY['started'::text, 'rerun'::text, 'done'::text, 'signaled'::text])))
                 ), base AS MATERIALIZED (
                  SELECT said.n,
-                    COALESCE((said.event -> 'shared'::text), ( SELECT (said.event -> 'params'::text)
+                    COALESCE((said.event -> 'shared'::text), ( SELECT COALESCE((said.event -> 'params'::text), written_out(runs.project, (said.event -> 'params_in'::text))) AS "coalesce"
                            FROM versions
                           WHERE ((versions.id = runs.version) AND (versions.form = 'dag'::text))), '{}'::json) AS given
                    FROM said

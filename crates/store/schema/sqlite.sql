@@ -43,6 +43,41 @@ CREATE INDEX audit_by_what ON audit (project, what, seq);
 
 CREATE INDEX audit_by_who ON audit (project, who, seq);
 
+CREATE TABLE blob_refs (
+    project TEXT NOT NULL DEFAULT 'default',
+    hash TEXT NOT NULL,
+    run BLOB NOT NULL,
+    PRIMARY KEY (project, hash, run)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX blob_refs_by_run ON blob_refs (run);
+
+CREATE TABLE blobs (
+    project TEXT NOT NULL DEFAULT 'default',
+    hash TEXT NOT NULL CHECK (length(hash) = 64),
+    bytes BLOB NOT NULL,
+    PRIMARY KEY (project, hash)
+) STRICT;
+
+CREATE VIEW call_params AS
+SELECT jobs.id AS job, CASE
+        WHEN job_specs.payload -> '$.params_in' IS NULL THEN job_specs.payload -> '$.params'
+        ELSE (
+            SELECT json_group_object(field.key, json(field.json)) FROM (
+                SELECT one.key, min(layer.key), CASE one.type
+                        WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' WHEN 'null' THEN 'null'
+                        WHEN 'object' THEN one.value WHEN 'array' THEN one.value
+                        ELSE json_quote(one.value)
+                    END AS json
+                FROM json_each(job_specs.payload -> '$.params_in') AS layer
+                    LEFT JOIN blobs ON blobs.project = jobs.project AND blobs.hash = layer.value ->> '$.blob'
+                    JOIN json_each(coalesce(CAST(blobs.bytes AS TEXT), layer.value -> '$.inline')) AS one
+                GROUP BY one.key
+            ) AS field
+        )
+    END AS params
+FROM jobs JOIN job_specs ON job_specs.job = jobs.id WHERE jobs.call_run IS NOT NULL;
+
 CREATE TABLE commands (
     id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
     project TEXT NOT NULL DEFAULT 'default',
@@ -486,14 +521,20 @@ CREATE TABLE outbox (
     at INTEGER NOT NULL,
     note TEXT NOT NULL,
     is_delivered INTEGER NOT NULL CHECK (is_delivered IN (0, 1)),
+    -- The tree and the depth of a child run that is to be created; empty for any other message.
+    tree BLOB,
+    depth INTEGER,
     PRIMARY KEY (project, sender, seq, part)
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX outbox_by_receiver ON outbox (project, receiver) WHERE is_delivered = 0;
 
+CREATE INDEX outbox_by_tree ON outbox (project, tree, depth DESC, at, sender, seq, part)
+    WHERE is_delivered = 0 AND tree IS NOT NULL;
+
 CREATE INDEX outbox_of_accounts ON outbox (at) WHERE is_delivered = 1 AND sender >= x'01';
 
-CREATE INDEX outbox_undelivered ON outbox (at, project, sender, seq, part) WHERE is_delivered = 0;
+CREATE INDEX outbox_undelivered ON outbox (at, project, sender, seq, part) WHERE is_delivered = 0 AND tree IS NULL;
 
 CREATE TABLE prices (
     project TEXT NOT NULL DEFAULT 'default',
@@ -552,6 +593,8 @@ CREATE TABLE registrations (
     is_draining INTEGER NOT NULL DEFAULT 0 CHECK (is_draining IN (0, 1)),
     registered_at INTEGER NOT NULL,
     beat_at INTEGER NOT NULL,
+    peer TEXT NOT NULL DEFAULT '',
+    replaced TEXT NOT NULL DEFAULT 'null',
     PRIMARY KEY (project, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -576,6 +619,8 @@ CREATE TABLE runs (
     parent_node TEXT,
     parent_fence INTEGER,
     parent_depth INTEGER,
+    -- The outermost run of the tree of child runs; empty for that run itself.
+    root BLOB,
     schedule BLOB,
     created_at INTEGER NOT NULL,
     status TEXT NOT NULL,
@@ -632,6 +677,8 @@ CREATE INDEX runs_by_parent ON runs (parent_run, created_at) WHERE parent_run IS
 
 CREATE UNIQUE INDEX runs_by_request ON runs (project, request) WHERE request IS NOT NULL;
 
+CREATE INDEX runs_by_root ON runs (project, root) WHERE root IS NOT NULL;
+
 CREATE INDEX runs_by_schedule ON runs (schedule, created_at) WHERE schedule IS NOT NULL;
 
 CREATE INDEX runs_by_version ON runs (project, version, status, updated_at) WHERE ended_at IS NOT NULL;
@@ -647,6 +694,8 @@ CREATE INDEX runs_in_need ON runs (project, account, needs) WHERE needs IS NOT N
 CREATE INDEX runs_open ON runs (project, created_at) WHERE ended_at IS NULL;
 
 CREATE INDEX runs_open_by_flow ON runs (project, flow, created_at) WHERE ended_at IS NULL;
+
+CREATE INDEX runs_open_by_root ON runs (project, root) WHERE root IS NOT NULL AND ended_at IS NULL;
 
 CREATE TABLE schedules (
     id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
@@ -689,6 +738,30 @@ CREATE TABLE snapshots (
     state BLOB NOT NULL
 ) STRICT;
 
+CREATE VIEW start_params AS
+SELECT runs.id AS run, CASE
+        WHEN entries.events -> '$[0].params_in' IS NULL THEN entries.events -> '$[0].params'
+        ELSE (
+            SELECT json_group_object(field.key, json(field.json)) FROM (
+                SELECT one.key, min(layer.key), CASE one.type
+                        WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' WHEN 'null' THEN 'null'
+                        WHEN 'object' THEN one.value WHEN 'array' THEN one.value
+                        ELSE json_quote(one.value)
+                    END AS json
+                FROM json_each(entries.events -> '$[0].params_in') AS layer
+                    LEFT JOIN blobs ON blobs.project = runs.project AND blobs.hash = layer.value ->> '$.blob'
+                    JOIN json_each(coalesce(CAST(blobs.bytes AS TEXT), layer.value -> '$.inline')) AS one
+                GROUP BY one.key
+            ) AS field
+        )
+    END AS params
+FROM runs JOIN entries ON entries.run = runs.id AND entries.seq = 1;
+
+CREATE TABLE store_keys (
+    name TEXT NOT NULL PRIMARY KEY,
+    bytes BLOB NOT NULL CHECK (length(bytes) = 32)
+) STRICT, WITHOUT ROWID;
+
 CREATE VIEW task_queue AS
 SELECT jobs.id AS job,
     lower(
@@ -705,7 +778,7 @@ SELECT jobs.id AS job,
     END AS node_key,
     jobs.name AS service,
     json_object(
-        'input', job_specs.payload -> '$.input', 'params', job_specs.payload -> '$.params',
+        'input', job_specs.payload -> '$.input', 'params', json((SELECT call_params.params FROM call_params WHERE call_params.job = jobs.id)),
         'run_id', lower(
         hex(substr(jobs.call_run, 1, 4)) || '-' || hex(substr(jobs.call_run, 5, 2)) || '-'
         || hex(substr(jobs.call_run, 7, 2)) || '-' || hex(substr(jobs.call_run, 9, 2)) || '-' || hex(substr(jobs.call_run, 11))
@@ -772,7 +845,7 @@ SELECT runs.id AS run,
         ELSE runs.status
     END AS status,
     coalesce(
-        (SELECT entries.events -> '$[0].params' FROM entries WHERE entries.run = runs.id AND entries.seq = 1), '{}'
+        (SELECT start_params.params FROM start_params WHERE start_params.run = runs.id), '{}'
     ) AS params_json,
     -- The shared state of an open run is in the journal only.
     coalesce(runs.shared, '{}') AS shared_json,
@@ -836,7 +909,7 @@ SELECT told.run, 'run_' || lower(hex(told.run)) || '.' || told.seq || '.' || tol
             WHEN 'completed' THEN 'info' WHEN 'failed' THEN 'error' ELSE 'warn'
         END
         WHEN told.kind = 'waiting' THEN iif(told.event ->> '$.wait.for' IN ('balance', 'budget'), 'warn', 'info')
-        WHEN told.kind IN ('deferred', 'expiring', 'dropped', 'canceling') THEN 'warn'
+        WHEN told.kind IN ('deferred', 'expiring', 'dropped', 'canceling', 'set_back') THEN 'warn'
         ELSE 'info'
     END AS level,
     told.node AS node_id,
@@ -878,6 +951,7 @@ SELECT told.run, 'run_' || lower(hex(told.run)) || '.' || told.seq || '.' || tol
         WHEN 'paused' THEN 'paused'
         WHEN 'resumed' THEN 'resumed'
         WHEN 'stepped' THEN 'one step was asked for'
+        WHEN 'set_back' THEN 'its times were set back after a clock that was wrong'
         WHEN 'retried' THEN 'retried, round ' || (told.event ->> '$.round')
         WHEN 'rerun' THEN
             'run again from ' || (told.event ->> '$.from') || ', round ' || (told.event ->> '$.round')
@@ -893,7 +967,7 @@ SELECT told.run, 'run_' || lower(hex(told.run)) || '.' || told.seq || '.' || tol
     END AS message,
     CASE told.kind
         WHEN 'logged' THEN '{}'
-        ELSE json_remove(told.event, '$.e', '$.node', '$.params', '$.prices', '$.rechecks', '$.input', '$.output',
+        ELSE json_remove(told.event, '$.e', '$.node', '$.params', '$.params_in', '$.prices', '$.rechecks', '$.input', '$.output',
             '$.outputs', '$.memo', '$.result', '$.shared', '$.value', '$.names',
             iif(told.kind = 'granted', '$.by', '$.e'))
     END AS data,
@@ -1012,7 +1086,8 @@ SELECT runs.id AS run, 'run_' || lower(hex(runs.id)) AS id, runs.account AS acco
         ),
         base AS MATERIALIZED (
             SELECT n, coalesce(event -> '$.shared', (
-                SELECT said.event -> '$.params' FROM versions WHERE id = runs.version AND form = 'dag'
+                SELECT start_params.params FROM versions, start_params
+                WHERE versions.id = runs.version AND versions.form = 'dag' AND start_params.run = runs.id
             ), '{}') AS given FROM said
             WHERE kind = 'started' OR (kind = 'rerun' AND event -> '$.shared' IS NOT NULL) ORDER BY n DESC LIMIT 1
         ),

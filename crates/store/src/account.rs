@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use windlass_engine::counter::Revision;
+use windlass_engine::counter::{Revision, Seq};
 use windlass_engine::id::RunId;
 use windlass_engine::money::{
     Account, Amount, LedgerFault, Movement, MovementKind, Posted, Price, place_of_key,
@@ -24,6 +24,13 @@ pub struct AccountRow {
     /// Movements so far.
     pub revision: Revision,
     pub created_at: Timestamp,
+}
+
+impl AccountRow {
+    /// The position of the last row of its ledger: every movement is a row and a revision.
+    pub fn ledger_len(&self) -> Seq {
+        Seq(self.revision.0)
+    }
 }
 
 /// One movement to be made. Where it comes from is said by its key.
@@ -51,7 +58,7 @@ impl Posting {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerRow {
     /// From 1, without gaps within the account.
-    pub seq: u64,
+    pub seq: Seq,
     pub posting: Posting,
     pub balance_after: Amount,
     pub at: Timestamp,
@@ -66,7 +73,7 @@ pub struct LedgerQuery {
     pub key: Option<String>,
     pub order: LineOrder,
     /// Rows past this one, in the order that is asked for; 0 = from the beginning.
-    pub after: u64,
+    pub after: Seq,
     /// 0 = the default of a page; never more than a page.
     pub limit: usize,
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use windlass_engine::counter::Seq;
 use windlass_engine::time::Timestamp;
 
 use crate::page::{LineOrder, Part};
@@ -27,16 +28,16 @@ pub struct AuditQuery {
     pub subject: Option<String>,
     pub order: LineOrder,
     /// Lines past this one, in the order that is asked for; 0 = from the beginning.
-    pub after: u64,
+    pub after: Seq,
     /// 0 = the default of a page; never more than a page.
     pub limit: usize,
 }
 
 impl AuditQuery {
     /// The number that lines must be beyond, or below if the newest come first.
-    pub(crate) fn edge(&self) -> u64 {
+    pub(crate) fn edge(&self) -> Seq {
         match self.order {
-            LineOrder::Newest if self.after == 0 => u64::MAX,
+            LineOrder::Newest if self.after == Seq::ZERO => Seq(u64::MAX),
             LineOrder::Newest | LineOrder::Oldest => self.after,
         }
     }

@@ -2,12 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use windlass_engine::counter::Revision;
+use windlass_engine::counter::{Revision, Seq};
 use windlass_engine::id::{CommandId, RunId};
 use windlass_engine::job::Job;
 use windlass_engine::journal::Entry;
 use windlass_engine::money::Amount;
+use windlass_engine::params::ParamLayer;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
@@ -46,6 +48,8 @@ pub struct Commit {
     pub schedules: Vec<ScheduleChange>,
     pub firings: Vec<FiringRow>,
     pub audit: Vec<AuditRow>,
+    /// Large parameters that the rows of the run refer to; without a run there are none.
+    pub blobs: Vec<Arc<ParamLayer>>,
     /// Logs of a run that does not exist are dropped: nothing would delete them.
     pub logs: Vec<LogRow>,
 }
@@ -55,7 +59,7 @@ pub struct Commit {
 pub struct RunChange {
     pub run: RunId,
     /// Entries in the journal so far.
-    pub expected_len: u64,
+    pub expected_len: Seq,
     /// Present exactly when `expected_len` is 0.
     pub create: Option<Origin>,
     pub entry: Entry,
@@ -110,7 +114,7 @@ pub struct Committed {
     pub command: CommandId,
     pub at: Timestamp,
     /// The run it was about and the number of its new entry.
-    pub run: Option<(RunId, u64)>,
+    pub run: Option<(RunId, Seq)>,
     /// Balances afterwards, of the accounts it posted to.
     pub balances: BTreeMap<String, Amount>,
 }
@@ -133,6 +137,7 @@ impl Commit {
             schedules: Vec::new(),
             firings: Vec::new(),
             audit: Vec::new(),
+            blobs: Vec::new(),
             logs: Vec::new(),
         }
     }
@@ -144,7 +149,7 @@ impl Commit {
             !items.into_iter().all(|item| seen.insert(item))
         }
         if let Some(change) = &self.run {
-            if change.create.is_some() != (change.expected_len == 0) {
+            if change.create.is_some() != (change.expected_len == Seq::ZERO) {
                 return Some("a run is created with its first entry, and only then");
             }
             if change.entry.command != self.command {
@@ -175,6 +180,9 @@ impl Commit {
         }
         if twice(self.firings.iter().map(|row| row.firing)) {
             return Some("a slot is fired twice");
+        }
+        if self.run.is_none() && !self.blobs.is_empty() {
+            return Some("blobs belong to a run");
         }
         if twice(self.delivered.iter()) {
             return Some("a message is delivered twice");

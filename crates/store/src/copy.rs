@@ -69,7 +69,7 @@ pub enum CopyError {
     #[error("{0} is both: name two stores")]
     Same(StoreAddress),
     #[error(
-        "{place} holds the rest of a copy that was cut short, and cannot be copied: copy into it again first"
+        "{place} holds the rest of a copy that was cut short, and cannot be used: copy into it again first"
     )]
     Unfinished { place: StoreAddress },
     #[error("{place} is not empty (its table `{table}` has rows): name a new file or a new database")]
@@ -189,6 +189,26 @@ pub async fn copy(
         target.finish().await.map_err(of_target)?;
     }
     Ok(Copied { tables: compared, store: target.store() })
+}
+
+/// A store that no server uses, and that none can use as long as this is open.
+pub struct StoppedStore {
+    pub store: Arc<dyn Store>,
+    _held: Option<HeldDatabase>,
+}
+
+/// Opens a store that is there and that no server uses.
+pub async fn open_stopped(
+    place: &StoreAddress,
+    tell: &mut (dyn FnMut(Progress) + Send),
+) -> Result<StoppedStore, CopyError> {
+    let Open { side, held } = open(place, true).await?;
+    if side.is_unfinished().await.map_err(|source| CopyError::Store { place: place.clone(), source })? {
+        return Err(CopyError::Unfinished { place: place.clone() });
+    }
+    let store = side.store();
+    unused(place, &*store, tell).await?;
+    Ok(StoppedStore { store, _held: held })
 }
 
 fn is_same(from: &StoreAddress, to: &StoreAddress) -> bool {

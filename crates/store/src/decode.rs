@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use uuid::Uuid;
-use windlass_engine::counter::Revision;
+use windlass_engine::counter::{Revision, Seq};
 use windlass_engine::event::Parent;
 use windlass_engine::id::{JobId, RunId};
 use windlass_engine::job::{Attempt, Job, JobSpec};
@@ -73,8 +73,15 @@ fn origin<C: Columns>(columns: &mut C) -> Result<Origin, C::Error> {
     let (labels, account) = (columns.json()?, columns.text_or_none()?);
     let (run, node) = (columns.id_or_none()?, columns.path_or_none()?);
     let (fence, depth) = (columns.number_or_none()?, columns.small_or_none()?);
+    let root = columns.id_or_none()?;
     let parent = run.zip(node).zip(fence.zip(depth));
-    let parent = parent.map(|((run, node), (fence, depth))| Parent { run, node, fence, depth });
+    let parent = parent.map(|((run, node), (fence, depth))| Parent {
+        run,
+        node,
+        fence,
+        depth,
+        root: root.filter(|root| *root != run),
+    });
     let (schedule, created_at) = (columns.id_or_none()?, columns.time()?);
     Ok(Origin { flow, version, request, labels, account, parent, schedule, created_at })
 }
@@ -219,6 +226,8 @@ pub(crate) fn worker<C: Columns>(columns: &mut C) -> Result<WorkerRow, C::Error>
         is_draining: columns.flag()?,
         registered_at: columns.time()?,
         beat_at: columns.time()?,
+        peer: columns.text()?,
+        replaced: columns.json()?,
     })
 }
 
@@ -240,7 +249,7 @@ pub(crate) fn server<C: Columns>(columns: &mut C) -> Result<ServerRow, C::Error>
     })
 }
 
-pub(crate) fn audit<C: Columns>(columns: &mut C) -> Result<(u64, AuditRow), C::Error> {
+pub(crate) fn audit<C: Columns>(columns: &mut C) -> Result<(Seq, AuditRow), C::Error> {
     let seq = columns.number()?;
     let (at, who, what) = (columns.time()?, columns.text()?, columns.text()?);
     Ok((seq, AuditRow { at, who, what, subject: columns.text()?, detail: columns.json()? }))

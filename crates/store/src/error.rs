@@ -22,9 +22,12 @@ pub enum StoreError {
     /// with [`crate::Store::command`], never blindly commit again and never report a failure.
     #[error("store unavailable")]
     Unavailable(#[source] Arc<dyn std::error::Error + Send + Sync>),
-    /// Stored rows make no sense: stop, and tell a person.
+    /// A stored row makes no sense: leave it out, and tell a person.
     #[error("store is corrupt: {0}")]
     Corrupt(String),
+    /// The database cannot make sense of its own file: tell a person, and take no work.
+    #[error("store is damaged: {0}")]
+    Damaged(String),
     /// The store works and refuses: decide again with this fact, or tell the client.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -159,7 +162,10 @@ impl StoreError {
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
             StoreError::Refused(refusal) => Some(refusal),
-            StoreError::Conflict { .. } | StoreError::Unavailable(_) | StoreError::Corrupt(_) => None,
+            StoreError::Conflict { .. }
+            | StoreError::Unavailable(_)
+            | StoreError::Corrupt(_)
+            | StoreError::Damaged(_) => None,
         }
     }
 

@@ -6,6 +6,7 @@
 //! caller, so that a backend is free to write many commits at once. Time is an argument. The store never looks
 //! into events: `projection` alone turns them into rows, the same for every backend.
 
+pub mod condition;
 pub mod durability;
 pub mod error;
 pub mod page;
@@ -18,6 +19,7 @@ pub mod queue;
 pub mod ready;
 
 pub mod account;
+pub mod blob;
 pub mod outbox;
 pub mod schedule;
 
@@ -25,12 +27,15 @@ pub mod audit;
 pub mod log;
 pub mod server;
 pub mod service;
+mod store_key;
 pub mod worker;
 
 pub mod commit;
 pub mod hint;
 pub mod projection;
 pub mod store;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod table;
 
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod column;
@@ -53,3 +58,4 @@ pub use postgres::Postgres;
 #[cfg(feature = "sqlite")]
 pub use sqlite::Sqlite;
 pub use store::Store;
+pub use store_key::StoreKey;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass_engine::counter::Fence;
+use windlass_engine::counter::{Fence, Seq};
 use windlass_engine::event::Level;
 use windlass_engine::id::RunId;
 use windlass_engine::path::NodePath;
@@ -17,7 +17,7 @@ pub const LOGS_MAX: usize = 100;
 pub struct LogRow {
     pub run: RunId,
     /// The number of that entry; 0 = there is none.
-    pub entry: u64,
+    pub entry: Seq,
     /// The grant of the attempt: it never comes again within the run.
     pub fence: Fence,
     /// Where the attempt was made.
@@ -36,7 +36,7 @@ pub enum LogsOf {
     /// One attempt, by entry.
     Attempt(Fence),
     /// Those after this one, by entry, then by fence.
-    After { entry: u64, fence: Fence },
+    After { entry: Seq, fence: Fence },
 }
 
 /// One line of a log, as the worker sent it.

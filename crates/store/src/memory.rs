@@ -4,6 +4,7 @@
 //! Every verb of [`Store`] has a synchronous twin ending in `_now`, because the simulator has no futures. The store injects
 //! no faults: tests wrap it for that.
 
+mod blob;
 mod commit;
 mod flow;
 mod hint;
@@ -11,12 +12,15 @@ mod keys;
 mod read;
 mod registry;
 mod retain;
+mod set_back;
 mod small_rows;
 mod state;
 
+use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use windlass_engine::counter::Seq;
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
 use windlass_engine::money::Amount;
@@ -25,20 +29,22 @@ use windlass_engine::time::Timestamp;
 
 use crate::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
 use crate::audit::{AuditQuery, AuditRow};
+use crate::blob::FoundBlobs;
 use crate::commit::{Commit, Committed};
 use crate::error::StoreError;
 use crate::flow::{FlowQuery, FlowRow, Publication, Published, VersionRef, VersionRow};
 use crate::hint::{Hint, Hints, Listeners};
 use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, LetterGroup, ReadyPlace, ReadyQuery};
 use crate::log::{LogRow, LogsOf};
-use crate::outbox::{Message, Party, Undelivered};
+use crate::outbox::{Message, OutboxPlace, Party, Undelivered, WaitingTree};
 use crate::page::{NameRange, Page, Part};
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
-use crate::run::{Journal, RunQuery, RunRef, RunRow, Since};
+use crate::run::{Journal, RunGroup, RunQuery, RunRef, RunRow, Since};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
 use crate::service::{LiveService, ServiceRow};
-use crate::store::{Due, Retained, Store};
+use crate::store::{Due, Retained, SetBack, Store};
+use crate::store_key::StoreKey;
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 use state::MemoryState;
@@ -160,10 +166,13 @@ forward! {
     whole {
         due / due_now(now: Timestamp, limit: usize) -> Due;
         orphans / orphans_now(now: Timestamp, dead_after_ms: u64, after: Option<RunId>, limit: usize) -> Vec<RunRow>;
-        outbox / outbox_now(now: Timestamp, limit: usize) -> Vec<Undelivered>;
+        outbox / outbox_now(now: Timestamp, after: Option<OutboxPlace>, limit: usize) -> Vec<Undelivered>;
+        waiting_trees / waiting_trees_now(after: Option<WaitingTree>, limit: usize) -> Vec<WaitingTree>;
         retain / retain_now(before: Timestamp, limit: usize) -> Retained;
+        set_back / set_back_now(now: Timestamp) -> SetBack;
         servers / servers_now() -> Vec<ServerRow>;
         save_server / save_server_now(row: ServerRow) -> ();
+        store_key / store_key_now(name: &str, fresh: StoreKey) -> StoreKey;
         delete_servers / delete_servers_now(before: Timestamp) -> ();
         delete_workers / delete_workers_now(before: Timestamp, limit: usize) -> usize;
         delete_queues / delete_queues_now(before: Timestamp, limit: usize) -> usize;
@@ -175,8 +184,10 @@ forward! {
         versions / versions_now(flow: FlowId) -> Vec<VersionRow>;
         command / command_now(command: CommandId) -> Option<Committed>;
         journal / journal_now(run: RunId, since: Since, limit: usize) -> Journal;
+        blobs in blobs / blobs_now(hashes: BTreeSet<String>) -> FoundBlobs;
         run / run_now(run: RunRef) -> Option<RunRow>;
         runs / runs_now(query: RunQuery) -> Page<RunRow>;
+        count_runs / count_runs_now(of: RunGroup, limit: usize) -> usize;
         job / job_now(job: JobId) -> Option<JobRow>;
         jobs / jobs_now(query: JobQuery) -> Page<JobRow>;
         attempts / attempts_now(job: JobId, after: u32, limit: usize) -> Vec<Attempt>;
@@ -184,6 +195,7 @@ forward! {
         ready_places / ready_places_now(query: ReadyQuery) -> Vec<ReadyPlace>;
         ready_by_key / ready_by_key_now(query: KeyQuery) -> KeyRows;
         outbox_to / outbox_to_now(to: Party) -> Vec<Message>;
+        waiting_children / waiting_children_now(root: RunId, limit: usize) -> Vec<Message>;
         ledger / ledger_now(query: LedgerQuery) -> Vec<LedgerRow>;
         open_account / open_account_now(id: &str, name: &str, now: Timestamp) -> ();
         account / account_now(id: &str) -> Option<AccountRow>;
@@ -201,7 +213,7 @@ forward! {
         dead_letter_groups / dead_letter_groups_now(queue: String) -> Vec<LetterGroup>;
         schedule / schedule_now(id: ScheduleId) -> Option<Scheduled>;
         schedules / schedules_now(part: Part) -> Page<Scheduled>;
-        audit / audit_now(query: AuditQuery) -> Vec<(u64, AuditRow)>;
+        audit / audit_now(query: AuditQuery) -> Vec<(Seq, AuditRow)>;
         logs / logs_now(run: RunId, of: LogsOf) -> Vec<LogRow>;
         workers in registry / workers_now(query: WorkerQuery) -> Vec<WorkerRow>;
         beat_worker in registry / beat_worker_now(beat: WorkerBeat) -> ();

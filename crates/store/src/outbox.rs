@@ -1,21 +1,25 @@
 //! Messages from one run to another, or from a deposit to runs that wait for it: a row written in the sender's commit, and
 //! delivered later.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-use windlass_engine::counter::Fence;
+use serde_json::Value;
+use windlass_engine::counter::{Fence, Seq};
 use windlass_engine::event::{Ending, InsufficientFundsAction, Parent, Start};
 use windlass_engine::id::RunId;
 use windlass_engine::input::{CallOutcome, Input};
 use windlass_engine::money::{Amount, Bill};
+use windlass_engine::params::{MissingBlob, ParamLayer, Params, StoredLayer};
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::Priority;
 use windlass_engine::project::Project;
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_engine::time::Timestamp;
+
+use crate::blob;
 
 /// The sender or receiver of a message.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -40,7 +44,7 @@ impl fmt::Display for Party {
 pub struct MessageId {
     pub sender: Party,
     /// For a run, the number of the event that ended it, or of the last event of the commit.
-    pub seq: u64,
+    pub seq: Seq,
     /// Tells messages of one number apart: one event can stop many child runs.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub part: u32,
@@ -48,7 +52,7 @@ pub struct MessageId {
 
 impl MessageId {
     /// The name of the only message of its number.
-    pub fn new(sender: Party, seq: u64) -> Self {
+    pub fn new(sender: Party, seq: Seq) -> Self {
         MessageId { sender, seq, part: 0 }
     }
 }
@@ -81,6 +85,30 @@ pub struct Message {
 pub struct Undelivered {
     pub project: Project,
     pub message: Message,
+}
+
+impl Undelivered {
+    /// Its position among undelivered messages.
+    pub fn place(&self) -> OutboxPlace {
+        let Message { id, at, .. } = &self.message;
+        OutboxPlace { at: *at, project: self.project.clone(), id: id.clone() }
+    }
+}
+
+/// A position among undelivered messages.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OutboxPlace {
+    pub at: Timestamp,
+    pub project: Project,
+    pub id: MessageId,
+}
+
+/// A tree of runs with child runs that are to be created.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WaitingTree {
+    pub project: Project,
+    /// Its outermost run.
+    pub root: RunId,
 }
 
 /// The content of a message.
@@ -122,8 +150,12 @@ pub struct Child {
     /// Absent: the latest that is published when it is created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub params: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Params::is_empty")]
+    pub params: Params,
+    /// The parameters in the stored form, if a layer of them is large; then `params` are empty. The store resolves them
+    /// when it reads the message.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub params_in: Vec<StoredLayer>,
     pub parent: Parent,
     /// The account that pays: that of the parent run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -159,7 +191,7 @@ impl Child {
     /// The message to its parent when it cannot be created: the call has failed for good.
     pub fn refused(&self, reason: impl Into<String>) -> Input {
         let outcome = CallOutcome::Failed(Fault::new(FaultKind::Error, reason).permanent());
-        let Parent { run: _, node, fence, depth: _ } = &self.parent;
+        let Parent { run: _, node, fence, depth: _, root: _ } = &self.parent;
         let (node, outcome) = (node.clone(), Some(outcome));
         Input::ChildEnded { node, fence: *fence, outcome, bill: Bill::default() }
     }
@@ -175,6 +207,45 @@ pub enum Delivery {
 }
 
 impl Note {
+    /// The tree and the depth of the child run that is to be created.
+    pub fn tree(&self) -> Option<(RunId, u32)> {
+        match self {
+            Note::StartChild(child) => Some((child.parent.root(), child.parent.depth)),
+            Note::CallEnded { .. }
+            | Note::Billed { .. }
+            | Note::BalanceChanged
+            | Note::CancelChild
+            | Note::ReserveRaised { .. } => None,
+        }
+    }
+
+    /// The stored form: large parameters of a child are references to blobs.
+    pub fn stored(&self) -> Cow<'_, Note> {
+        if let Note::StartChild(child) = self
+            && let Some(params_in) = child.params.stored(blob::hash)
+        {
+            let child = Child { params: Params::default(), params_in, ..(**child).clone() };
+            return Cow::Owned(Note::StartChild(Box::new(child)));
+        }
+        Cow::Borrowed(self)
+    }
+
+    /// The layers of parameters in the stored form.
+    pub fn stored_layers(&self) -> &[StoredLayer] {
+        if let Note::StartChild(child) = self { &child.params_in } else { &[] }
+    }
+
+    /// Replaces references to blobs by the parameters themselves.
+    pub fn resolve(&mut self, find: impl Fn(&str) -> Option<Arc<ParamLayer>>) -> Result<(), MissingBlob> {
+        if let Note::StartChild(child) = self
+            && !child.params_in.is_empty()
+        {
+            child.params = StoredLayer::resolve(&child.params_in, find)?;
+            child.params_in.clear();
+        }
+        Ok(())
+    }
+
     /// The action of the delivering server.
     pub fn delivery(&self) -> Delivery {
         Delivery::Submit(match self {

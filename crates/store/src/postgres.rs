@@ -12,6 +12,7 @@ mod column;
 mod link;
 mod list;
 mod listen;
+mod open;
 mod read_set;
 mod schema;
 mod trouble;
@@ -28,6 +29,7 @@ mod job;
 mod queue;
 
 mod account;
+mod blob;
 mod outbox;
 mod schedule;
 
@@ -36,6 +38,8 @@ mod job_hints;
 mod log;
 mod server;
 mod service;
+mod set_back;
+mod store_key;
 mod worker;
 
 mod commit;
@@ -43,13 +47,12 @@ mod commit;
 mod copy;
 mod retain;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
-use tokio_postgres::{Config, NoTls};
-use uuid::Uuid;
+use windlass_engine::counter::Seq;
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
 use windlass_engine::money::Amount;
@@ -58,29 +61,29 @@ use windlass_engine::time::Timestamp;
 
 use crate::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
 use crate::audit::{AuditQuery, AuditRow};
-use crate::column::{Columns, RowId, bound};
+use crate::blob::{BlobCache, FoundBlobs};
 use crate::commit::{Commit, Committed};
-use crate::durability::Durability;
+use crate::condition::ConditionLog;
 use crate::error::{StoreError, Subject};
 use crate::flow::{FlowQuery, FlowRow, Publication, Published, Readable, VersionRef, VersionRow};
 use crate::hint::{Hint, Hints};
 use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, LetterGroup, ReadyPlace, ReadyQuery};
 use crate::log::{LogRow, LogsOf};
-use crate::outbox::{Message, Party, Undelivered};
+use crate::outbox::{Message, OutboxPlace, Party, Undelivered, WaitingTree};
 use crate::page::{NameRange, Page, Part};
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
-use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
+use crate::run::{Journal, RunGroup, RunQuery, RunRef, RunRow, Since};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
 use crate::service::{LiveService, ServiceRow};
-use crate::store::{Due, Retained, Store};
+use crate::store::{Due, Retained, SetBack, Store};
+use crate::store_key::StoreKey;
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 #[cfg(feature = "sqlite")]
 pub(crate) use copy::HeldDatabase;
 
-use column::{PostgresColumns, cells};
-use link::{Link, Purpose};
+use link::Link;
 use listen::Channel;
 use trouble::{ErrorClass, kind};
 use writer::Writer;
@@ -102,21 +105,15 @@ pub fn shown(address: &str) -> Result<String, StoreError> {
     Ok(format!("postgres://{}", address::shown(&address::read(address)?)))
 }
 
-/// Makes sure that the database exists, for a clear error message.
-async fn reach(address: &str) -> Result<Config, StoreError> {
-    let config = link::configure(address::read(address)?);
-    let first = config.connect(NoTls).await;
-    drop(first.map_err(|error| address::unreachable(&config, error))?);
-    Ok(config)
-}
-
 /// A store in a database.
 #[derive(Debug)]
 pub struct Postgres {
+    condition: Arc<ConditionLog>,
     readers: Pool,
     askers: Pool,
     writer: Writer,
     channel: Arc<Channel>,
+    blobs: BlobCache,
     shard: i64,
 }
 
@@ -134,66 +131,17 @@ macro_rules! unless_raced {
 }
 
 impl Postgres {
-    /// Opens the database at an address such as `postgres://user:password@host:5432/database`, and brings its tables up
-    /// to date. Others may have it open. One that a copy has not come to its end in is refused. Needs a Tokio runtime,
-    /// and lives in it.
-    pub async fn open(address: &str, durability: Durability) -> Result<Postgres, StoreError> {
-        Self::open_checked(address, durability, true).await
-    }
-
-    /// Opens it even if a copy into it has not come to its end.
-    #[cfg(feature = "sqlite")]
-    pub(crate) async fn open_unfinished(
-        address: &str,
-        durability: Durability,
-    ) -> Result<Postgres, StoreError> {
-        Self::open_checked(address, durability, false).await
-    }
-
-    async fn open_checked(
-        address: &str,
-        durability: Durability,
-        has_to_be_whole: bool,
-    ) -> Result<Postgres, StoreError> {
-        let config = reach(address).await?;
-        let readers = link::pool(config.clone(), durability, Purpose::Any, READERS)?;
-        let askers = link::pool(config.clone(), durability, Purpose::ByKey, ASKERS)?;
-        let writers = link::pool(config.clone(), durability, Purpose::ByKey, WRITERS)?;
-        let db = Link::take(&readers).await?;
-        address::check(&db).await?;
-        if has_to_be_whole {
-            // Already before anything is waited for that a copy holds.
-            schema::check_finished(&db).await?;
-        }
-        schema::migrate(&db).await?;
-        if has_to_be_whole {
-            schema::check_finished(&db).await?;
-        }
-        drop(db);
-        let channel = Arc::new(Channel::new(config)?);
-        let chance = i64::from(Uuid::now_v7().as_bytes()[15]);
-        let shards = std::array::from_fn(|n| (chance + bound(n)) % SHARDS);
-        let writer = Writer::start(writers, readers.clone(), channel.clone(), shards);
-        Ok(Postgres { readers, askers, writer, channel, shard: shards[0] })
-    }
-
-    /// Whether there are tables of the program at an address.
-    #[cfg(feature = "sqlite")]
-    pub(crate) async fn is_there(address: &str) -> Result<bool, StoreError> {
-        let pool = link::pool(reach(address).await?, Durability::Strict, Purpose::Any, 1)?;
-        schema::is_there(&Link::take(&pool).await?).await
-    }
-
     /// Writes commits of one project.
     async fn write(&self, commits: Vec<Commit>) -> Vec<Result<Committed, StoreError>> {
         if commits.is_empty() {
             return Vec::new();
         }
+        self.blobs.keep_all(&commits);
         self.writer.write(commits.into_iter().map(commit::Draft::of).collect()).await
     }
 
     async fn link(&self) -> Result<Link, StoreError> {
-        Link::take(&self.readers).await
+        Link::take_noting(&self.readers, &self.condition).await
     }
 
     fn tell_of_settings(&self) {
@@ -202,7 +150,7 @@ impl Postgres {
 
     /// A connection for queries of the hot path.
     async fn by_key(&self) -> Result<Link, StoreError> {
-        Link::take(&self.askers).await
+        Link::take_noting(&self.askers, &self.condition).await
     }
 }
 
@@ -270,7 +218,11 @@ impl Store for Postgres {
         since: Since,
         limit: usize,
     ) -> Result<Journal, StoreError> {
-        journal::journal(&self.by_key().await?, project, run, since, limit).await
+        journal::journal(&self.by_key().await?, &self.blobs, project, run, since, limit).await
+    }
+
+    async fn blobs(&self, project: &Project, hashes: BTreeSet<String>) -> Result<FoundBlobs, StoreError> {
+        blob::blobs(&self.by_key().await?, &self.blobs, project, hashes).await
     }
 
     async fn run(&self, project: &Project, run: RunRef) -> Result<Option<RunRow>, StoreError> {
@@ -279,6 +231,10 @@ impl Store for Postgres {
 
     async fn runs(&self, project: &Project, query: RunQuery) -> Result<Page<RunRow>, StoreError> {
         run::runs(&self.link().await?, project, &query).await
+    }
+
+    async fn count_runs(&self, project: &Project, of: RunGroup, limit: usize) -> Result<usize, StoreError> {
+        run::count(&self.by_key().await?, project, of, limit).await
     }
 
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Due, StoreError> {
@@ -336,12 +292,34 @@ impl Store for Postgres {
         db.at_one_moment(job::ready_by_key(&db, project, &query)).await
     }
 
-    async fn outbox(&self, now: Timestamp, limit: usize) -> Result<Vec<Undelivered>, StoreError> {
-        outbox::undelivered(&self.link().await?, now, limit).await
+    async fn outbox(
+        &self,
+        now: Timestamp,
+        after: Option<OutboxPlace>,
+        limit: usize,
+    ) -> Result<Vec<Undelivered>, StoreError> {
+        outbox::undelivered(&self.link().await?, &self.blobs, now, after.as_ref(), limit).await
+    }
+
+    async fn waiting_trees(
+        &self,
+        after: Option<WaitingTree>,
+        limit: usize,
+    ) -> Result<Vec<WaitingTree>, StoreError> {
+        outbox::waiting_trees(&self.link().await?, after.as_ref(), limit).await
+    }
+
+    async fn waiting_children(
+        &self,
+        project: &Project,
+        root: RunId,
+        limit: usize,
+    ) -> Result<Vec<Message>, StoreError> {
+        outbox::waiting_children(&self.by_key().await?, &self.blobs, project, root, limit).await
     }
 
     async fn outbox_to(&self, project: &Project, to: Party) -> Result<Vec<Message>, StoreError> {
-        outbox::to(&self.by_key().await?, project, &to).await
+        outbox::to(&self.by_key().await?, &self.blobs, project, &to).await
     }
 
     async fn ledger(&self, project: &Project, query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {
@@ -362,11 +340,11 @@ impl Store for Postgres {
     }
 
     async fn account(&self, project: &Project, id: &str) -> Result<Option<AccountRow>, StoreError> {
-        account::accounts(&self.by_key().await?, project, Some(id)).await.map(|rows| rows.into_iter().next())
+        account::account(&self.by_key().await?, project, id).await
     }
 
     async fn accounts(&self, project: &Project) -> Result<Vec<AccountRow>, StoreError> {
-        account::accounts(&self.link().await?, project, None).await
+        account::accounts(&self.link().await?, project).await
     }
 
     async fn accounts_after(
@@ -484,7 +462,7 @@ impl Store for Postgres {
         schedule::schedules(&self.link().await?, project, &part).await
     }
 
-    async fn audit(&self, project: &Project, query: AuditQuery) -> Result<Vec<(u64, AuditRow)>, StoreError> {
+    async fn audit(&self, project: &Project, query: AuditQuery) -> Result<Vec<(Seq, AuditRow)>, StoreError> {
         audit::audit(&self.link().await?, project, &query).await
     }
 
@@ -539,15 +517,30 @@ impl Store for Postgres {
         unless_raced!(server::forget(&db, before))
     }
 
+    async fn store_key(&self, name: &str, fresh: StoreKey) -> Result<StoreKey, StoreError> {
+        let db = self.link().await?;
+        unless_raced!(store_key::find_or_add(&db, name, fresh))
+    }
+
     async fn retain(&self, before: Timestamp, limit: usize) -> Result<Retained, StoreError> {
         let db = self.link().await?;
         let retained = unless_raced!(db.transact(retain::retain(&db, self.shard, before, limit)))?;
         unless_raced!(db.transact(depth::forget(&db)))?;
+        self.blobs.clear();
         Ok(retained)
+    }
+
+    async fn set_back(&self, now: Timestamp) -> Result<SetBack, StoreError> {
+        let db = self.link().await?;
+        unless_raced!(db.transact(set_back::set_back(&db, now)))
     }
 
     fn is_shared(&self) -> bool {
         true
+    }
+
+    fn condition_log(&self) -> Option<&ConditionLog> {
+        Some(&self.condition)
     }
 
     fn shared_by(&self, n_servers: usize) {
@@ -571,21 +564,6 @@ where
         return Ok(());
     }
     Err(StoreError::Conflict { what: what(), expected: expected.into(), found: found.into() })
-}
-
-/// Due runs, jobs and schedules, oldest first.
-async fn wakes<I: RowId>(
-    db: &Link,
-    sql: &'static str,
-    now: Timestamp,
-    limit: usize,
-) -> Result<Vec<Wake<I>>, StoreError> {
-    let rows = db.ask(sql, &cells![now.0, bound(limit)]).await?;
-    let wake = |row| {
-        let mut columns = PostgresColumns::of(row);
-        Ok(Wake { at: columns.time()?, id: columns.id()?, project: columns.project()? })
-    };
-    rows.iter().map(wake).collect()
 }
 
 #[cfg(test)]

@@ -13,13 +13,14 @@ mod writes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
-use windlass_engine::counter::{Fence, Revision};
+use serde_json::{Map, Value};
+use windlass_engine::counter::{Fence, Revision, Seq};
 use windlass_engine::effect::{Effect, Order};
 use windlass_engine::event::{Event, Parent};
 use windlass_engine::id::{CommandId, JobId, RunId};
 use windlass_engine::job::{Job, JobEvent, JobInput, JobSpec};
 use windlass_engine::journal::Entry;
+use windlass_engine::params::{ParamLayer, Params};
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::{Exec, Plan, Priority};
 use windlass_engine::project::Project;
@@ -28,6 +29,7 @@ use windlass_engine::run::{Run, RunStep};
 use windlass_engine::time::Timestamp;
 
 use crate::account::Posting;
+use crate::blob::call_payload;
 use crate::commit::{Commit, JobChange, RunChange};
 use crate::job::{CallRef, JobOrigin, JobRow};
 use crate::outbox::{Child, Message, MessageId, Note, Party};
@@ -55,6 +57,8 @@ pub struct Rows {
     pub cancel: Vec<JobId>,
     pub postings: Vec<Posting>,
     pub messages: Vec<Message>,
+    /// Large parameters that the entry, the jobs and the messages refer to.
+    pub blobs: Vec<Arc<ParamLayer>>,
 }
 
 /// The jobs that a step makes and cancels, so that none has to be looked for among all of them.
@@ -107,6 +111,7 @@ impl Projection {
                 | Event::Paused
                 | Event::Resumed
                 | Event::Stepped
+                | Event::SetBack { .. }
                 | Event::Retried { .. }
                 | Event::Rerun { .. }
                 | Event::Funded { .. }
@@ -134,6 +139,7 @@ pub fn project(
         cancel: Vec::new(),
         postings: Vec::new(),
         messages: Vec::new(),
+        blobs: large_params(step),
     };
     let first = run.length.saturating_sub(step.events.len() as u64);
     let is_end = |event: &Event| matches!(event, Event::Ended { .. });
@@ -160,7 +166,7 @@ pub fn project(
                 rows.postings.push(Posting { account: account.clone(), movement: movement.clone() });
             }
             Effect::Tell { parent, status, result, error, bill } => {
-                let seq = ends.next().unwrap_or(run.length);
+                let seq = Seq(ends.next().unwrap_or(run.length));
                 rows.messages.push(Message {
                     id: MessageId::new(Party::Run(run.id), seq),
                     to: Party::Run(parent.run),
@@ -214,7 +220,7 @@ impl Rows {
     /// to one child, keep their order. Part 0 is reserved for the message of the run's own end.
     fn tell_run(&mut self, run: &Run, to: RunId, note: Note, now: Timestamp) {
         let part = u32::try_from(self.messages.len()).unwrap_or(u32::MAX).saturating_add(1);
-        let id = MessageId { part, ..MessageId::new(Party::Run(run.id), run.length) };
+        let id = MessageId { part, ..MessageId::new(Party::Run(run.id), Seq(run.length)) };
         self.messages.push(Message { id, to: Party::Run(to), at: now, note });
     }
 
@@ -224,7 +230,7 @@ impl Rows {
         command: CommandId,
         now: Timestamp,
         run: &Run,
-        expected_len: u64,
+        expected_len: Seq,
         step: RunStep,
         create: Option<Origin>,
     ) -> Commit {
@@ -241,6 +247,7 @@ impl Rows {
             jobs: self.jobs,
             postings: self.postings,
             messages: self.messages,
+            blobs: self.blobs,
             ..Commit::new(&Project::DEFAULT, command, now)
         }
     }
@@ -269,7 +276,7 @@ pub fn job_postings(changes: &[JobChange]) -> Vec<Posting> {
 pub fn status(run: &Run) -> RunStatus {
     match run.status {
         Status::Pending => RunStatus::Pending,
-        Status::Running if run.n_granted == 0 => RunStatus::Waiting,
+        Status::Running if run.n_granted == 0 && !run.is_unfinished() => RunStatus::Waiting,
         Status::Running => RunStatus::Running,
         Status::Paused => RunStatus::Paused,
         Status::Canceling => RunStatus::Canceling,
@@ -309,13 +316,7 @@ fn standing(projection: &Projection, run: &Run, by: Option<Owner>) -> RunProject
 fn job_of(order: &Order, now: Timestamp) -> JobChange {
     let spec = JobSpec {
         priority: priority(order.priority),
-        payload: json!({
-            "input": *order.input,
-            "params": order.params,
-            "node": order.node,
-            "attempt": order.attempt,
-            "key": order.key,
-        }),
+        payload: call_payload(order),
         max_retries: 1,
         timeout_ms: order.timeout_ms,
         run: Some(order.run),
@@ -331,6 +332,28 @@ fn job_of(order: &Order, now: Timestamp) -> JobChange {
     JobChange { expected_rev: Revision(0), job, origin: JobOrigin { call: Some(call), schedule: None } }
 }
 
+/// The large parameters that the rows of a step refer to: of its start, its jobs and its child runs.
+fn large_params(step: &RunStep) -> Vec<Arc<ParamLayer>> {
+    let starts = step.events.iter().filter_map(|event| match event {
+        Event::Started(start) => Some(&start.params),
+        _ => None,
+    });
+    let calls = step.effects.iter().filter_map(|effect| match effect {
+        Effect::Call(order) => match order.exec {
+            Exec::Queue | Exec::Flow { .. } => Some(&order.params),
+            Exec::Http | Exec::Func { .. } | Exec::Script(_) => None,
+        },
+        _ => None,
+    });
+    let mut found: Vec<Arc<ParamLayer>> = Vec::new();
+    for layer in starts.chain(calls).flat_map(Params::large) {
+        if !found.iter().any(|known| Arc::ptr_eq(known, layer)) {
+            found.push(layer.clone());
+        }
+    }
+    found
+}
+
 /// The child run that makes a call.
 fn child_of(run: &Run, order: &Order, flow: &str, version: Option<u32>) -> Child {
     let start = &run.start;
@@ -338,8 +361,15 @@ fn child_of(run: &Run, order: &Order, flow: &str, version: Option<u32>) -> Child
         child: RunId::of_call(order.run, order.fence),
         flow: flow.to_owned(),
         version,
-        params: (*order.params.merged()).clone(),
-        parent: Parent { run: order.run, node: order.node.clone(), fence: order.fence, depth: order.depth },
+        params: order.params.clone(),
+        params_in: Vec::new(),
+        parent: Parent {
+            run: order.run,
+            node: order.node.clone(),
+            fence: order.fence,
+            depth: order.depth,
+            root: start.parent.as_ref().map(Parent::root),
+        },
         account: start.account.clone(),
         budget: run.reserve_of(order.fence),
         on_short_balance: start.on_short_balance,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass_engine::counter::Epoch;
+use windlass_engine::counter::{Epoch, Seq};
 use windlass_engine::event::{Parent, RunFault};
 use windlass_engine::id::{FlowId, RunId, ScheduleId, ServerId, VersionId};
 use windlass_engine::journal::Entry;
@@ -154,7 +154,7 @@ pub struct RunRow {
     pub project: Project,
     pub id: RunId,
     /// Entries in its journal.
-    pub len: u64,
+    pub len: Seq,
     pub origin: Origin,
     pub standing: RunProjection,
 }
@@ -190,6 +190,19 @@ pub struct RunQuery {
     /// In the id, the request id, a label's value or the error, ignoring case.
     pub text: Option<String>,
     pub part: Part,
+}
+
+/// Runs that are counted together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RunGroup {
+    /// All child runs in the tree of this run, at any depth.
+    Below(RunId),
+    /// Those of them that have not ended.
+    OpenBelow(RunId),
+    /// Open runs of a flow.
+    OpenOfFlow(FlowId),
+    /// Open runs of the project.
+    Open,
 }
 
 /// The index that a list of runs is read by.
@@ -283,13 +296,13 @@ pub enum Since {
     /// The newest snapshot and the entries after it: enough to load a run.
     Snapshot,
     /// Entries after so many, without a snapshot: 0 = everything.
-    Entry(u64),
+    Entry(Seq),
 }
 
 /// The state after `seq` entries, in the form that its writer chose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
-    pub seq: u64,
+    pub seq: Seq,
     pub bytes: Vec<u8>,
 }
 
@@ -297,7 +310,7 @@ pub struct Snapshot {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Journal {
     pub snapshot: Option<Snapshot>,
-    pub entries: Vec<(u64, Entry)>,
+    pub entries: Vec<(Seq, Entry)>,
 }
 
 /// A run, job or schedule that is due, and since when.

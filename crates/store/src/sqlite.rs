@@ -6,14 +6,18 @@
 //! the last commits, a crash of the process loses none, and the file stays intact in both cases. A sync is
 //! `fdatasync`, as set in `.cargo/config.toml`; without that flag it is `fsync`, which promises the same and costs more.
 
+mod check;
 mod column;
 mod error;
 mod list;
 mod lock;
 mod oneshot;
+mod open;
+mod private_file;
 mod readers;
 mod schema;
 mod shorthand;
+mod temp_directory;
 mod work_queue;
 mod writer;
 mod writer_cache;
@@ -30,6 +34,7 @@ mod queue;
 
 mod account;
 mod account_batch;
+mod blob;
 mod ledger;
 mod outbox;
 mod schedule;
@@ -38,20 +43,22 @@ mod audit;
 mod log;
 mod server;
 mod service;
+mod store_key;
 mod worker;
 
 mod commit;
 #[cfg(feature = "postgres")]
 mod copy;
 mod retain;
+mod set_back;
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use rusqlite::{Connection, params};
+use windlass_engine::counter::Seq;
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
 use windlass_engine::money::Amount;
@@ -60,75 +67,51 @@ use windlass_engine::time::Timestamp;
 
 use crate::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
 use crate::audit::{AuditQuery, AuditRow};
-use crate::column::{Columns, RowId, bound};
+use crate::blob::{BlobCache, FoundBlobs};
 use crate::commit::{Commit, Committed};
+use crate::condition::{ConditionLog, StoreCheck};
 pub use crate::durability::Durability;
 use crate::error::{StoreError, Subject};
 use crate::flow::{FlowQuery, FlowRow, Publication, Published, Readable, VersionRef, VersionRow};
 use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, LetterGroup, ReadyPlace, ReadyQuery};
 use crate::log::{LogRow, LogsOf};
-use crate::outbox::{Message, Party, Undelivered};
+use crate::outbox::{Message, OutboxPlace, Party, Undelivered, WaitingTree};
 use crate::page::{NameRange, Page, Part};
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
-use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
+use crate::run::{Journal, RunGroup, RunQuery, RunRef, RunRow, Since};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
 use crate::service::{LiveService, ServiceRow};
-use crate::store::{Due, Retained, Store};
+use crate::store::{Due, Retained, SetBack, Store};
+use crate::store_key::StoreKey;
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
-use column::SqliteColumns;
 use lock::FileLock;
-use readers::Readers;
+pub use private_file::ExposedFile;
+use readers::{ReadConnection, Readers};
+pub(crate) use temp_directory::TempDirectory;
 use writer::SqliteWriter;
 use writer_cache::WriterCache;
 
 /// A store in one file.
 #[derive(Debug)]
 pub struct Sqlite {
+    path: PathBuf,
+    condition: Arc<ConditionLog>,
     // Dropped in this order: the writer closes the file last, and SQLite then removes the write-ahead log.
     readers: Readers,
     writer: SqliteWriter,
+    blobs: Arc<BlobCache>,
     is_shared: bool,
+    exposed: Vec<ExposedFile>,
     _lock: FileLock,
     _temporary: Option<TempDirectory>,
 }
 
 impl Sqlite {
-    /// Opens or creates the file and applies the missing migrations. It refuses a file that another process has open, and
-    /// a file with an unfinished copy.
-    pub fn open(path: impl AsRef<Path>, durability: Durability) -> Result<Sqlite, StoreError> {
-        Self::open_checked(path.as_ref(), durability, schema::check_finished)
-    }
-
-    /// Opens the file even if a copy into it is unfinished.
-    #[cfg(feature = "postgres")]
-    pub(crate) fn open_unfinished(path: &Path, durability: Durability) -> Result<Sqlite, StoreError> {
-        Self::open_checked(path, durability, |_| Ok(()))
-    }
-
-    fn open_checked(
-        path: &Path,
-        durability: Durability,
-        check: fn(&Connection) -> Result<(), StoreError>,
-    ) -> Result<Sqlite, StoreError> {
-        // The same file under another name is the same store.
-        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let lock = FileLock::take(&path)?;
-        let mut db = Connection::open(&path)?;
-        schema::prepare_writer(&db, durability)?;
-        schema::migrate(&mut db)?;
-        check(&db)?;
-        let writer = SqliteWriter::start(db)?;
-        let readers = Readers::start(&path)?;
-        Ok(Sqlite { readers, writer, is_shared: false, _lock: lock, _temporary: None })
-    }
-
-    /// Opens a store that is deleted on drop: for tests and trials.
-    pub fn temporary(durability: Durability) -> Result<Sqlite, StoreError> {
-        let temporary = TempDirectory::make().map_err(StoreError::unavailable)?;
-        let store = Sqlite::open(temporary.0.join("store.db"), durability)?;
-        Ok(Sqlite { _temporary: Some(temporary), ..store })
+    /// Files of the store that other users of the machine could open until this server opened the store.
+    pub fn exposed_files(&self) -> &[ExposedFile] {
+        &self.exposed
     }
 
     /// The same store for several servers of this process.
@@ -153,7 +136,7 @@ impl Sqlite {
     async fn read<T, F>(&self, question: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+        F: FnOnce(&ReadConnection) -> Result<T, StoreError> + Send + 'static,
     {
         self.readers.read(question)?.await
     }
@@ -194,6 +177,7 @@ impl Store for Sqlite {
 
     async fn commit(&self, commits: Vec<Commit>) -> Vec<Result<Committed, StoreError>> {
         let n = commits.len();
+        self.blobs.keep_all(&commits);
         // The caller's reference is dropped last, so that the caller's thread frees the memory and not the writer.
         let prepared: Vec<Arc<commit::PreparedCommit>> =
             commits.into_iter().map(|commit| Arc::new(commit::PreparedCommit::of(commit))).collect();
@@ -227,7 +211,13 @@ impl Store for Sqlite {
         limit: usize,
     ) -> Result<Journal, StoreError> {
         let project = project.clone();
-        self.read(move |db| journal::journal(db, &project, run, since, limit)).await
+        let blobs = self.blobs.clone();
+        self.read(move |db| journal::journal(db, &blobs, &project, run, since, limit)).await
+    }
+
+    async fn blobs(&self, project: &Project, hashes: BTreeSet<String>) -> Result<FoundBlobs, StoreError> {
+        let (project, cache) = (project.clone(), self.blobs.clone());
+        self.read(move |db| blob::blobs(db, &cache, &project, hashes)).await
     }
 
     async fn run(&self, project: &Project, run: RunRef) -> Result<Option<RunRow>, StoreError> {
@@ -240,8 +230,13 @@ impl Store for Sqlite {
         self.read(move |db| run::runs(db, &project, &query)).await
     }
 
+    async fn count_runs(&self, project: &Project, of: RunGroup, limit: usize) -> Result<usize, StoreError> {
+        let project = project.clone();
+        self.read(move |db| run::count(db, &project, of, limit)).await
+    }
+
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Due, StoreError> {
-        let question = move |db: &Connection| {
+        let question = move |db: &ReadConnection| {
             let (runs, jobs) = (run::due(db, now, limit)?, job::due(db, now, limit)?);
             Ok(Due { runs, jobs, schedules: schedule::due(db, now, limit)? })
         };
@@ -298,13 +293,38 @@ impl Store for Sqlite {
         self.read(move |db| job::ready_by_key(db, &project, &query)).await
     }
 
-    async fn outbox(&self, now: Timestamp, limit: usize) -> Result<Vec<Undelivered>, StoreError> {
-        self.read(move |db| outbox::undelivered(db, now, limit)).await
+    async fn outbox(
+        &self,
+        now: Timestamp,
+        after: Option<OutboxPlace>,
+        limit: usize,
+    ) -> Result<Vec<Undelivered>, StoreError> {
+        let blobs = self.blobs.clone();
+        self.read(move |db| outbox::undelivered(db, &blobs, now, after.as_ref(), limit)).await
+    }
+
+    async fn waiting_trees(
+        &self,
+        after: Option<WaitingTree>,
+        limit: usize,
+    ) -> Result<Vec<WaitingTree>, StoreError> {
+        self.read(move |db| outbox::waiting_trees(db, after, limit)).await
+    }
+
+    async fn waiting_children(
+        &self,
+        project: &Project,
+        root: RunId,
+        limit: usize,
+    ) -> Result<Vec<Message>, StoreError> {
+        let (project, blobs) = (project.clone(), self.blobs.clone());
+        self.read(move |db| outbox::waiting_children(db, &blobs, &project, root, limit)).await
     }
 
     async fn outbox_to(&self, project: &Project, to: Party) -> Result<Vec<Message>, StoreError> {
         let project = project.clone();
-        self.read(move |db| outbox::to(db, &project, &to)).await
+        let blobs = self.blobs.clone();
+        self.read(move |db| outbox::to(db, &blobs, &project, &to)).await
     }
 
     async fn ledger(&self, project: &Project, query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {
@@ -328,13 +348,12 @@ impl Store for Sqlite {
     async fn account(&self, project: &Project, id: &str) -> Result<Option<AccountRow>, StoreError> {
         let project = project.clone();
         let id = id.to_owned();
-        self.read(move |db| account::accounts(db, &project, Some(&id)).map(|rows| rows.into_iter().next()))
-            .await
+        self.read(move |db| account::account(db, &project, &id)).await
     }
 
     async fn accounts(&self, project: &Project) -> Result<Vec<AccountRow>, StoreError> {
         let project = project.clone();
-        self.read(move |db| account::accounts(db, &project, None)).await
+        self.read(move |db| account::accounts(db, &project)).await
     }
 
     async fn accounts_after(
@@ -457,7 +476,7 @@ impl Store for Sqlite {
         self.read(move |db| schedule::schedules(db, &project, &part)).await
     }
 
-    async fn audit(&self, project: &Project, query: AuditQuery) -> Result<Vec<(u64, AuditRow)>, StoreError> {
+    async fn audit(&self, project: &Project, query: AuditQuery) -> Result<Vec<(Seq, AuditRow)>, StoreError> {
         let project = project.clone();
         self.read(move |db| audit::audit(db, &project, &query)).await
     }
@@ -508,12 +527,31 @@ impl Store for Sqlite {
         self.writer.write(move |cache| server::forget(cache.db(), before))?.await
     }
 
+    async fn store_key(&self, name: &str, fresh: StoreKey) -> Result<StoreKey, StoreError> {
+        let name = name.to_owned();
+        self.writer.write(move |cache| store_key::find_or_add(cache.db(), &name, fresh))?.await
+    }
+
     fn is_shared(&self) -> bool {
         self.is_shared
     }
 
+    fn condition_log(&self) -> Option<&ConditionLog> {
+        Some(&self.condition)
+    }
+
+    async fn check(&self, within: Duration) -> Result<StoreCheck, StoreError> {
+        check::start(&self.path, &self.condition, within)?.await
+    }
+
     async fn retain(&self, before: Timestamp, limit: usize) -> Result<Retained, StoreError> {
-        self.writer.write(move |cache| retain::retain(cache, before, limit))?.await
+        let retained = self.writer.write(move |cache| retain::retain(cache, before, limit))?.await;
+        self.blobs.clear();
+        retained
+    }
+
+    async fn set_back(&self, now: Timestamp) -> Result<SetBack, StoreError> {
+        self.writer.write(move |cache| set_back::set_back(cache.db(), now))?.await
     }
 }
 
@@ -525,48 +563,6 @@ where
         return Ok(());
     }
     Err(StoreError::Conflict { what: what(), expected: expected.into(), found: found.into() })
-}
-
-/// Due rows, oldest first.
-fn wakes<I: RowId>(
-    db: &Connection,
-    sql: &str,
-    now: Timestamp,
-    limit: usize,
-) -> Result<Vec<Wake<I>>, StoreError> {
-    let mut statement = db.prepare_cached(sql)?;
-    let wakes = statement.query_map(params![now.0, bound(limit)], |row| {
-        let mut columns = SqliteColumns::of(row);
-        Ok(Wake { at: columns.time()?, id: columns.id()?, project: columns.project()? })
-    })?;
-    Ok(wakes.collect::<rusqlite::Result<_>>()?)
-}
-
-/// A temporary directory, deleted on drop with its contents.
-#[derive(Debug)]
-pub(crate) struct TempDirectory(pub(crate) PathBuf);
-
-impl TempDirectory {
-    pub(crate) fn make() -> std::io::Result<Self> {
-        static MADE: AtomicU64 = AtomicU64::new(0);
-        loop {
-            let name = format!("windlass-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
-            let path = std::env::temp_dir().join(name);
-            match fs::create_dir(&path) {
-                Ok(()) => return Ok(TempDirectory(path)),
-                // A process with the same id left it behind.
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-    }
-}
-
-impl Drop for TempDirectory {
-    fn drop(&mut self) {
-        // The system cleans its temporary directory, so a failure here needs no report.
-        drop(fs::remove_dir_all(&self.0));
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,10 @@
 //! The trait that every backend implements: one verb per question and per row.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use async_trait::async_trait;
+use windlass_engine::counter::Seq;
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
 use windlass_engine::money::Amount;
@@ -9,19 +13,22 @@ use windlass_engine::time::Timestamp;
 
 use crate::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
 use crate::audit::{AuditQuery, AuditRow};
+use crate::blob::FoundBlobs;
 use crate::commit::{Commit, Committed};
+use crate::condition::{ConditionLog, StoreCheck, StoreCondition};
 use crate::error::StoreError;
 use crate::flow::{FlowQuery, FlowRef, FlowRow, Publication, Published, VersionRef, VersionRow};
 use crate::hint::Hints;
 use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, LetterGroup, ReadyPlace, ReadyQuery};
 use crate::log::{LogRow, LogsOf};
-use crate::outbox::{Message, Party, Undelivered};
+use crate::outbox::{Message, OutboxPlace, Party, Undelivered, WaitingTree};
 use crate::page::{NameRange, Page, Part};
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
-use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
+use crate::run::{Journal, RunGroup, RunQuery, RunRef, RunRow, Since, Wake};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
 use crate::service::{LiveService, ServiceRow};
+use crate::store_key::StoreKey;
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 /// Runs, jobs and schedules whose time has come.
@@ -39,6 +46,20 @@ pub struct Due {
 pub struct Retained {
     pub n_runs: usize,
     pub n_jobs: usize,
+    pub n_commands: usize,
+}
+
+/// How many rows had times that were ahead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SetBack {
+    pub n_servers: usize,
+    pub n_workers: usize,
+    pub n_runs: usize,
+    pub n_jobs: usize,
+    pub n_schedules: usize,
+    pub n_messages: usize,
+    /// Token buckets of queues.
+    pub n_rates: usize,
     pub n_commands: usize,
 }
 
@@ -75,11 +96,17 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> Result<Journal, StoreError>;
 
+    /// The blobs with these hashes, as far as they are there.
+    async fn blobs(&self, project: &Project, hashes: BTreeSet<String>) -> Result<FoundBlobs, StoreError>;
+
     /// One run.
     async fn run(&self, project: &Project, run: RunRef) -> Result<Option<RunRow>, StoreError>;
 
     /// Runs that match.
     async fn runs(&self, project: &Project, query: RunQuery) -> Result<Page<RunRow>, StoreError>;
+
+    /// The number of runs in a group, or `limit` if there are more. Its cost grows with the number.
+    async fn count_runs(&self, project: &Project, of: RunGroup, limit: usize) -> Result<usize, StoreError>;
 
     /// Open runs, open jobs and schedules of all projects whose time has come at `now`, oldest first, at most `limit`
     /// of each. A `now` in the future asks for those that become due until then.
@@ -121,8 +148,29 @@ pub trait Store: Send + Sync {
     /// Jobs of one queue that can be claimed, limit key by limit key. A paused queue has none.
     async fn ready_by_key(&self, project: &Project, query: KeyQuery) -> Result<KeyRows, StoreError>;
 
-    /// Messages of all projects that were not delivered and may be by now, oldest first.
-    async fn outbox(&self, now: Timestamp, limit: usize) -> Result<Vec<Undelivered>, StoreError>;
+    /// Messages of all projects that were not delivered and may be by now, oldest first, after this place. Creations of
+    /// child runs are not among them: see [`Store::waiting_children`].
+    async fn outbox(
+        &self,
+        now: Timestamp,
+        after: Option<OutboxPlace>,
+        limit: usize,
+    ) -> Result<Vec<Undelivered>, StoreError>;
+
+    /// Trees of all projects with child runs that are to be created, by project and outermost run, after this one.
+    async fn waiting_trees(
+        &self,
+        after: Option<WaitingTree>,
+        limit: usize,
+    ) -> Result<Vec<WaitingTree>, StoreError>;
+
+    /// Undelivered messages that create child runs in the tree of this run, the deepest first, then the oldest.
+    async fn waiting_children(
+        &self,
+        project: &Project,
+        root: RunId,
+        limit: usize,
+    ) -> Result<Vec<Message>, StoreError>;
 
     /// Messages to one receiver that were not delivered, by sender; also those that may not be yet.
     async fn outbox_to(&self, project: &Project, to: Party) -> Result<Vec<Message>, StoreError>;
@@ -233,7 +281,7 @@ pub trait Store: Send + Sync {
     async fn schedules(&self, project: &Project, part: Part) -> Result<Page<Scheduled>, StoreError>;
 
     /// Lines of the audit, each with its number: from 1, without gaps.
-    async fn audit(&self, project: &Project, query: AuditQuery) -> Result<Vec<(u64, AuditRow)>, StoreError>;
+    async fn audit(&self, project: &Project, query: AuditQuery) -> Result<Vec<(Seq, AuditRow)>, StoreError>;
 
     /// Log lines of a run's attempts; at most [`crate::log::LOGS_MAX`].
     async fn logs(&self, project: &Project, run: RunId, of: LogsOf) -> Result<Vec<LogRow>, StoreError>;
@@ -269,10 +317,19 @@ pub trait Store: Send + Sync {
     /// because the next one counts on from it, and so do servers that own runs.
     async fn delete_servers(&self, before: Timestamp) -> Result<(), StoreError>;
 
+    /// The key of this name. The fresh one becomes the key if the store has none: servers that start at the same time
+    /// get the same one.
+    async fn store_key(&self, name: &str, fresh: StoreKey) -> Result<StoreKey, StoreError>;
+
     /// Deletes at most `limit` runs that ended before, at most as many jobs without a run that did, and commands as old,
     /// with all rows that belong to them, in all projects. Never the ledger, the audit, dead letters, or a message that
     /// was not delivered.
     async fn retain(&self, before: Timestamp, limit: usize) -> Result<Retained, StoreError>;
+
+    /// Sets stored times back to `now` that are ahead of it, in all projects: a clock that was wrong wrote them. A run that
+    /// was written since then is woken `now`. States of open jobs, journals, the ledger, the audit and logs are left.
+    /// Only for a store that no server uses.
+    async fn set_back(&self, now: Timestamp) -> Result<SetBack, StoreError>;
 
     /// Whether other servers may write to the store, so that a server's memory is not the last word.
     fn is_shared(&self) -> bool;
@@ -286,6 +343,16 @@ pub trait Store: Send + Sync {
     /// So many servers write to the store: each uses fewer connections, with larger groups of commits.
     fn shared_by(&self, _n_servers: usize) {}
 
+    /// The notes of failed reads and writes, and of rows that readers set aside. `None` = none can fail.
+    fn condition_log(&self) -> Option<&ConditionLog> {
+        None
+    }
+
+    /// Checks the pages of the database, for so long at most. A database that checks itself has no findings.
+    async fn check(&self, _within: Duration) -> Result<StoreCheck, StoreError> {
+        Ok(StoreCheck { findings: Vec::new(), is_whole: true })
+    }
+
     /// The time on which all servers of the store agree. `None` = the caller's own clock.
     async fn now(&self) -> Result<Option<Timestamp>, StoreError> {
         Ok(None)
@@ -297,6 +364,18 @@ impl dyn Store + '_ {
     pub async fn flow(&self, project: &Project, flow: FlowRef) -> Result<Option<FlowRow>, StoreError> {
         let page = self.flows(project, FlowQuery::of_one(flow)).await?;
         Ok(page.items.into_iter().next())
+    }
+
+    /// Faults and bad rows that reads and writes have met since the store was opened.
+    pub fn condition(&self) -> StoreCondition {
+        self.condition_log().map(ConditionLog::condition).unwrap_or_default()
+    }
+
+    /// Forgets the rows that readers have set aside; the next read of each tells whether it is still bad.
+    pub fn forget_set_aside(&self) {
+        if let Some(log) = self.condition_log() {
+            log.forget_rows();
+        }
     }
 
     /// Writes one commit.

@@ -11,6 +11,7 @@ use windlass_sdk::worker::unique_id;
 
 use super::show::letters_of;
 use crate::exit::{Exit, usage};
+use crate::json::read_json;
 use crate::output;
 use crate::session::{Session, native_job_id, platform_job_id};
 
@@ -319,9 +320,10 @@ fn letters(n: usize) -> String {
 }
 
 fn patch(text: &str) -> Result<Value, String> {
-    match serde_json::from_str(text) {
+    match read_json(text.as_bytes()) {
         Ok(value @ Value::Object(_)) => Ok(value),
-        Ok(_) | Err(_) => Err("it must be a JSON object such as {\"to\": \"ann\"}".to_owned()),
+        Ok(_) => Err("it must be a JSON object such as {\"to\": \"ann\"}".to_owned()),
+        Err(error) => Err(format!("it must be a JSON object such as {{\"to\": \"ann\"}}: {error}")),
     }
 }
 

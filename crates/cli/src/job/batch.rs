@@ -11,6 +11,7 @@ use windlass_sdk::contract::{JobCreated, NewJob};
 use super::create::open;
 use super::spec::job_of;
 use crate::exit::Exit;
+use crate::json::read_json;
 use crate::output::{self, OutputFormat};
 use crate::session::Session;
 
@@ -135,8 +136,8 @@ impl BatchReader {
         if whole.len() as u64 > ARRAY_BYTES_MAX {
             bail!("{name} is an array of more than {ARRAY_BYTES_MAX} bytes: write an object a line instead");
         }
-        let items: Vec<Value> =
-            serde_json::from_slice(&whole).with_context(|| format!("{name} is no JSON array"))?;
+        let read = read_json(&whole).and_then(|value| Ok(serde_json::from_value(value)?));
+        let items: Vec<Value> = read.with_context(|| format!("{name} is no JSON array"))?;
         let size = whole.len() / items.len().max(1);
         Ok(BatchReader { name, from: BatchSource::Array { items: items.into_iter(), n: 0, size } })
     }
@@ -167,7 +168,7 @@ impl BatchReader {
                 if line.trim_ascii().is_empty() {
                     continue;
                 }
-                let value = serde_json::from_slice(&line).with_context(|| format!("{name}:{n}: no JSON"))?;
+                let value = read_json(&line).with_context(|| format!("{name}:{n}: no JSON"))?;
                 let job = job_of(value, None).with_context(|| format!("{name}:{n}"))?;
                 return Ok(Some((job, line.len())));
             },

@@ -13,6 +13,7 @@ use windlass_sdk::contract::{NewJob, Time};
 use super::spec::{JobSpecArgs, job_of};
 use super::{batch, show};
 use crate::exit::Exit;
+use crate::json::read_json;
 use crate::session::{Session, duration, now_ms};
 
 /// Bytes of a file with one job at most: the server takes as much.
@@ -107,7 +108,7 @@ fn object(file: &Path) -> Result<Value> {
             "it is larger than {FILE_BYTES_MAX} bytes: store the data elsewhere and put its address into the payload"
         );
     }
-    Ok(serde_json::from_str(&text)?)
+    read_json(text.as_bytes())
 }
 
 /// Opens a file, or stdin for `-`.

@@ -7,6 +7,7 @@ use clap::Args;
 use serde_json::{Map, Value};
 use windlass_sdk::contract::{BackoffKind, NewJob, NewTask};
 
+use crate::json::read_json;
 use crate::session::{duration, in_ms};
 
 /// The queue of a job that names none.
@@ -148,8 +149,8 @@ fn set_default(fields: &mut Map<String, Value>, name: &str, value: &str) {
 
 /// Reads JSON or plain text. A text that begins like JSON and is not valid is a slip.
 fn payload(text: &str) -> Result<Value, String> {
-    match serde_json::from_str(text) {
-        Ok(value) => Ok(value),
+    match serde_json::from_str::<Value>(text) {
+        Ok(_) => read_json(text.as_bytes()).map_err(|flaw| flaw.to_string()),
         Err(error) if text.trim_start().starts_with(['{', '[', '"']) => {
             Err(format!("not valid JSON: {error}"))
         }

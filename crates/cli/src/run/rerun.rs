@@ -12,6 +12,7 @@ use windlass_sdk::contract::{self, DryRun, DryRunNode, StateDiffQuery};
 use super::{RunSelector, actions};
 use crate::exit::Exit;
 use crate::flow::{change_line, read};
+use crate::json::read_json;
 use crate::output;
 use crate::session::Session;
 
@@ -61,7 +62,7 @@ pub(super) async fn retry(retry: &RunRetryArgs, session: &Session) -> Result<Exi
 fn object(text: &str) -> Result<Map<String, Value>> {
     let is_json = text.trim_start().starts_with(['{', '[', '"']);
     let text = if is_json { text.to_owned() } else { read(Path::new(text))? };
-    match serde_json::from_str(&text).context("--shared must be a JSON object such as '{\"key\": 1}'")? {
+    match read_json(text.as_bytes()).context("--shared must be a JSON object such as '{\"key\": 1}'")? {
         Value::Object(shared) => Ok(shared),
         _ => bail!("--shared must be a JSON object such as '{{\"key\": 1}}'"),
     }

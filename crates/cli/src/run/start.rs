@@ -12,6 +12,7 @@ use super::{json_or_text, show, watch};
 use crate::amount::amount;
 use crate::exit::Exit;
 use crate::flow::read;
+use crate::json::read_json;
 use crate::session::{Session, duration};
 
 #[derive(Args)]
@@ -117,7 +118,7 @@ pub(super) async fn start(start: RunStartArgs, session: &Session) -> Result<Exit
 }
 
 fn object(text: &str) -> Result<Map<String, Value>> {
-    match serde_json::from_str(text)? {
+    match read_json(text.as_bytes())? {
         Value::Object(map) => Ok(map),
         other => bail!("params are a JSON object such as {{\"key\": 1}}, not {other}"),
     }
@@ -126,7 +127,7 @@ fn object(text: &str) -> Result<Map<String, Value>> {
 /// `key=value`, the value JSON or text.
 pub(crate) fn key_value(text: &str) -> Result<(String, Value), String> {
     let (key, value) = label(text)?;
-    let value = json_or_text(&value).unwrap_or_default();
+    let value = json_or_text(&value)?;
     Ok((key, value))
 }
 

@@ -99,10 +99,12 @@ impl RunScreen {
         if let Some(error) = run.summary.error.as_ref().filter(|_| run.summary.status.is_ended()) {
             lines.push(format!("error: {}", error.message));
         }
-        let up = if self.n_lines > 0 { format!("\u{1b}[{}A", self.n_lines) } else { String::new() };
-        let body: String = lines.iter().map(|line| format!("\u{1b}[2K{line}\n")).collect();
+        let up =
+            if self.n_lines > 0 { output::command(&format!("{}A", self.n_lines)) } else { String::new() };
+        let wipe = output::command("2K");
+        let body: String = lines.iter().map(|line| format!("{wipe}{line}\n")).collect();
         // Wipes the rest of a longer picture.
-        output::raw(&format!("{up}{body}\u{1b}[J"))?;
+        output::part(&format!("{up}{body}{}", output::command("J")))?;
         self.n_lines = lines.len();
         Ok(())
     }

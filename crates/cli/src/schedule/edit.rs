@@ -15,6 +15,7 @@ use super::show::print_schedule;
 use crate::exit::{Exit, usage};
 use crate::flow::read;
 use crate::job::{JobSpecArgs, task_of};
+use crate::json::read_json;
 use crate::run::key_value;
 use crate::session::{Session, duration, in_ms, platform_job_id};
 
@@ -222,7 +223,7 @@ async fn target(
 
 /// The schedule that a file describes. The queue of its job may be left out.
 fn described(file: &Path) -> Result<NewSchedule> {
-    let mut value: Value = serde_json::from_str(&read(file)?)?;
+    let mut value = read_json(read(file)?.as_bytes())?;
     if !value.is_object() {
         bail!(
             "a schedule is a JSON object such as {{\"cron_expr\": \"@daily\", \"task\": {{\"name\": \"report\"}}}}"

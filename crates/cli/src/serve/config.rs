@@ -2,6 +2,7 @@
 
 mod limits;
 mod queue;
+mod scripts;
 mod settings;
 mod store_location;
 
@@ -13,11 +14,14 @@ use anyhow::Result;
 use clap::Args;
 use serde_json::{Value, json};
 use windlass_runtime::ScriptPolicy;
+use windlass_server::Network;
 use windlass_store::Durability;
 
 use limits::LimitArgs;
 pub(crate) use limits::ServerLimits;
 pub(crate) use queue::QueueBackend;
+use scripts::ScriptArgs;
+pub(crate) use scripts::ScriptConfig;
 use settings::{SettingReader, number, truth};
 pub(crate) use store_location::{DatabaseUrl, StoreLocation};
 
@@ -47,10 +51,8 @@ pub(crate) struct ServeArgs {
     /// the process) [default: strict].
     #[arg(long, value_name = "LEVEL", env = "WINDLASS_DURABILITY")]
     durability: Option<String>,
-    /// Let flows run scripts on this machine.
-    #[arg(long, value_name = "BOOL", env = "WINDLASS_ALLOW_SCRIPTS", num_args = 0..=1, require_equals = true,
-          default_missing_value = "true")]
-    allow_scripts: Option<String>,
+    #[command(flatten)]
+    scripts: ScriptArgs,
     /// Call workers at private addresses too; loopback is always allowed, link-local never.
     #[arg(long, value_name = "BOOL", env = "WINDLASS_ALLOW_WORKER_NET", num_args = 0..=1, require_equals = true,
           default_missing_value = "true")]
@@ -73,6 +75,9 @@ pub(crate) struct ServeArgs {
     /// Origins whose pages may use the server from a browser, with commas between; `*` = all.
     #[arg(long, value_name = "ORIGINS", env = "WINDLASS_CORS", value_delimiter = ',')]
     cors: Option<Vec<String>>,
+    /// Proxies whose X-Forwarded-For names the client, as addresses or networks with commas between.
+    #[arg(long, value_name = "NETWORKS", env = "WINDLASS_TRUSTED_PROXIES", value_delimiter = ',')]
+    trusted_proxies: Option<Vec<String>>,
     #[command(flatten)]
     limits: LimitArgs,
     /// A file with settings; windlass.toml is read if it exists.
@@ -87,7 +92,7 @@ pub(crate) struct ServerConfig {
     pub(crate) store: StoreLocation,
     pub(crate) queue: QueueBackend,
     pub(crate) durability: Durability,
-    pub(crate) scripts: ScriptPolicy,
+    pub(crate) scripts: ScriptConfig,
     pub(crate) allow_worker_net: bool,
     pub(crate) name: String,
     pub(crate) worker_ttl: Duration,
@@ -95,6 +100,7 @@ pub(crate) struct ServerConfig {
     pub(crate) drain: Duration,
     pub(crate) hosts: Vec<String>,
     pub(crate) cors: Vec<String>,
+    pub(crate) trusted_proxies: Vec<Network>,
     pub(crate) limits: ServerLimits,
 }
 
@@ -123,9 +129,7 @@ impl ServeArgs {
             store: s.read("store", store, StoreLocation::File(STORE.into()), StoreLocation::parse),
             queue: s.read("queue", self.queue, QueueBackend::Memory, QueueBackend::parse),
             durability: s.read("durability", self.durability, Durability::Strict, durability),
-            scripts: s.read("allow_scripts", self.allow_scripts, ScriptPolicy::Off, |text| {
-                truth(text).map(|allowed| if allowed { ScriptPolicy::All } else { ScriptPolicy::Off })
-            }),
+            scripts: self.scripts.read(s),
             allow_worker_net: s.read("allow_worker_net", self.allow_worker_net, false, truth),
             name: s.read("name", name, "windlass".to_owned(), |text| Ok(text.to_owned())),
             worker_ttl: s.read(
@@ -145,6 +149,11 @@ impl ServeArgs {
             }),
             hosts: s.read_list("hosts", self.hosts, host_name),
             cors: s.read_list("cors", self.cors, |_| Ok(())),
+            trusted_proxies: s
+                .read_list("trusted_proxies", self.trusted_proxies, |text| Network::parse(text).map(drop))
+                .iter()
+                .filter_map(|text| Network::parse(text).ok())
+                .collect(),
             limits: self.limits.read(s),
         };
         settings.finish().map(|()| config)
@@ -154,12 +163,12 @@ impl ServeArgs {
 impl ServerConfig {
     /// The settings by their names in the file.
     pub(crate) fn shown(&self) -> Value {
-        json!({
+        let mut shown = json!({
             "listen": self.listen.to_string(),
             "store": self.store.to_string(),
             "queue": self.queue.to_string(),
             "durability": self.durability.word(),
-            "allow_scripts": self.scripts == ScriptPolicy::All,
+            "allow_scripts": self.scripts.policy == ScriptPolicy::All,
             "allow_worker_net": self.allow_worker_net,
             "name": self.name,
             "worker_offline_ttl_sec": self.worker_ttl.as_secs(),
@@ -167,16 +176,33 @@ impl ServerConfig {
             "drain_sec": self.drain.as_secs(),
             "hosts": self.hosts,
             "cors": self.cors,
+            "trusted_proxies": self.trusted_proxies.iter().map(Network::to_string).collect::<Vec<_>>(),
             "body_bytes_max": self.limits.body_bytes,
             "call_timeout_sec": self.limits.call_timeout.as_secs(),
             "service_calls_max": self.limits.service_calls,
             "worker_calls_max": self.limits.worker_calls,
             "hot_runs_max": self.limits.hot_runs,
+            "tree_open_runs_max": self.limits.tree_open_runs,
+            "tree_runs_max": self.limits.tree_runs,
+            "flow_open_runs_max": self.limits.flow_open_runs,
+            "open_runs_max": self.limits.open_runs,
             "connections_max": self.limits.connections,
+            "connections_per_address_max": self.limits.connections_per_address,
             "retain_days": self.limits.retain_days(),
             "worker_retain_hours": self.limits.worker_retain_hours(),
             "empty_queue_retain_days": self.limits.empty_queue_retain_days(),
-        })
+        });
+        // They have no effect without scripts.
+        if self.scripts.policy == ScriptPolicy::All {
+            let limits = self.scripts.limits;
+            shown["script_processes_max"] = json!(limits.processes_max);
+            shown["script_memory_bytes_max"] = json!(limits.memory_bytes_max);
+            shown["script_file_bytes_max"] = json!(limits.file_bytes_max);
+            if let Some((_, user)) = &self.scripts.user {
+                shown["script_user"] = json!(user);
+            }
+        }
+        shown
     }
 }
 
@@ -234,14 +260,13 @@ mod tests {
         let config = read(ServeArgs::default(), "", &nothing).unwrap();
         assert_eq!(config.listen.to_string(), LISTEN);
         assert_eq!(config.durability, Durability::Strict);
-        assert_eq!(config.scripts, ScriptPolicy::Off);
+        assert_eq!(config.scripts, ScriptConfig::new(ScriptPolicy::Off));
         assert!(!config.allow_worker_net);
     }
 
     #[test]
     fn every_mistake_is_reported_with_its_place() {
-        let file =
-            "listne = \"x\"\ndrain_sec = \"soon\"\nhosts = [\"http://jobs.example\"]\nconnections_max = 0\n";
+        let file = "listne = \"x\"\ndrain_sec = \"soon\"\nhosts = [\"http://jobs.example\"]\nconnections_max = 0\ntrusted_proxies = [\"10.0.0.0/8\", \"proxy\"]\n";
         let args = ServeArgs {
             store: Some("postgres://me:secret@db.example:x/work".to_owned()),
             durability: Some("safe".to_owned()),
@@ -255,14 +280,35 @@ mod tests {
             "windlass.toml:2: drain_sec: `soon` is not a whole number",
             "windlass.toml:3: hosts: `http://jobs.example` is not a host name: write it without scheme",
             "windlass.toml:4: connections_max: 0 is too small",
+            "windlass.toml:5: trusted_proxies: `proxy` is no network",
             "--store: ",
             "WINDLASS_DURABILITY: `safe` is no level",
             "--worker-offline-ttl-sec: 0 is too small",
         ] {
             assert!(refused.contains(part), "{part}: {refused}");
         }
-        assert_eq!(refused.lines().count(), 7, "{refused}");
+        assert_eq!(refused.lines().count(), 8, "{refused}");
         assert!(!refused.contains("secret"), "{refused}");
+    }
+
+    #[test]
+    fn settings_of_scripts_need_scripts_and_a_user_that_exists() {
+        let file = "script_memory_bytes_max = 5\nscript_processes_max = 0";
+        let config = read(ServeArgs::default(), &format!("allow_scripts = true\n{file}"), &nothing).unwrap();
+        assert_eq!((config.scripts.limits.memory_bytes_max, config.scripts.limits.processes_max), (5, 0));
+        let refused = read(ServeArgs::default(), file, &nothing).unwrap_err().to_string();
+        for part in [
+            "script_memory_bytes_max has no effect without allow_scripts: allow scripts or leave it out",
+            "script_processes_max has no effect",
+        ] {
+            assert!(refused.contains(part), "{refused}");
+        }
+        let file = "allow_scripts = true\nscript_user = \"no such user\"";
+        let refused = read(ServeArgs::default(), file, &nothing).unwrap_err().to_string();
+        assert!(
+            refused.contains("windlass.toml:2: script_user: `no such user` is not a user of"),
+            "{refused}"
+        );
     }
 
     #[test]

@@ -8,10 +8,15 @@ use anyhow::{Context, Result, anyhow, bail};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use windlass_runtime::{Runtime, Settings};
+use windlass_runtime::calls::script::{ScriptUser, hide_process};
+use windlass_runtime::{Runtime, ScriptPolicy, Settings};
+use windlass_server::descriptors::{DescriptorShares, raise_limit};
+use windlass_store::sqlite::ExposedFile;
 use windlass_store::{Postgres, Sqlite, Store};
 
-use super::config::{DatabaseUrl, ServerConfig, StoreLocation};
+use super::config::{DatabaseUrl, ScriptConfig, ServerConfig, StoreLocation};
+use crate::exit::invalid;
+use crate::script_exec;
 
 /// How long a stop may take beyond the time for open calls.
 const STOP_GRACE: Duration = Duration::from_secs(5);
@@ -26,11 +31,14 @@ pub(crate) struct ListeningServer {
     stop: CancellationToken,
     /// Canceled when every request is answered.
     close: CancellationToken,
+    pub(crate) descriptors: DescriptorShares,
 }
 
 impl ListeningServer {
     /// Opens the store, recovers its runs, and listens until `stop` is canceled.
     pub(crate) async fn start(config: &ServerConfig, stop: CancellationToken) -> Result<ListeningServer> {
+        prepare_for_scripts(&config.scripts)?;
+        let descriptors = share_descriptors(config.limits.connections)?;
         // The address comes first: a server that cannot listen must not recover runs.
         let listener = TcpListener::bind(config.listen).await.with_context(|| {
             format!("cannot listen on {}: choose another address with --listen", config.listen)
@@ -48,13 +56,15 @@ impl ListeningServer {
             hosts: config.hosts.clone(),
             cors: config.cors.clone(),
             body_bytes_max: config.limits.body_bytes,
-            connections_max: config.limits.connections,
+            connections_max: descriptors.connections,
+            connections_per_address_max: config.limits.connections_per_address,
+            trusted_proxies: config.trusted_proxies.clone(),
             ..Default::default()
         };
         let close = CancellationToken::new();
         let listening =
             tokio::spawn(windlass_server::serve(listener, runtime.clone(), options, close.clone()));
-        Ok(ListeningServer { runtime, address, listening, stop, close })
+        Ok(ListeningServer { runtime, address, listening, stop, close, descriptors })
     }
 
     /// The URL of the server.
@@ -98,6 +108,31 @@ impl ListeningServer {
     }
 }
 
+/// Raises the limit of open files, and gives connections the part that calls, scripts and the store leave.
+fn share_descriptors(wanted: usize) -> Result<DescriptorShares> {
+    let shares = DescriptorShares::of(raise_limit(), wanted).map_err(anyhow::Error::msg)?;
+    if shares.connections < wanted {
+        tracing::warn!(
+            "connections_max is {} and not {wanted}: this process may open {} files, and {} are for calls, scripts and the store; raise the limit (ulimit -n, LimitNOFILE)",
+            shares.connections,
+            shares.limit,
+            shares.reserved(),
+        );
+    }
+    Ok(shares)
+}
+
+/// Refuses a user that scripts cannot run as, and hides this process from scripts of its own user.
+fn prepare_for_scripts(scripts: &ScriptConfig) -> Result<()> {
+    if scripts.policy == ScriptPolicy::Off {
+        return Ok(());
+    }
+    if let (Some(_), Some(reason)) = (&scripts.user, ScriptUser::refusal()) {
+        return Err(invalid(reason.to_owned()));
+    }
+    hide_process().context("cannot hide the environment of the server from scripts")
+}
+
 async fn open(config: &ServerConfig) -> Result<Arc<dyn Store>> {
     let (place, durability) = (config.store.clone(), config.durability);
     let file = match place {
@@ -111,14 +146,26 @@ async fn open(config: &ServerConfig) -> Result<Arc<dyn Store>> {
         Some(path) => Sqlite::open(path, durability),
         None => Sqlite::temporary(durability),
     });
-    Ok(Arc::new(opened.await??))
+    let opened = opened.await??;
+    for ExposedFile { path, is_narrowed } in opened.exposed_files() {
+        let path = path.display();
+        if *is_narrowed {
+            tracing::warn!(%path, "other users of this machine could open the file: only its owner can from now on");
+        } else {
+            tracing::warn!(%path, "other users of this machine can open the file, and its rights cannot be changed: run chmod 600 as its owner");
+        }
+    }
+    Ok(Arc::new(opened))
 }
 
 fn settings(config: &ServerConfig) -> Settings {
     Settings {
         redis: config.queue.redis().cloned(),
         name: config.name.clone(),
-        scripts: config.scripts.clone(),
+        scripts: config.scripts.policy.clone(),
+        script_launcher: script_exec::command_line(),
+        script_limits: config.scripts.limits,
+        script_user: config.scripts.user.as_ref().map(|(user, _)| *user),
         allow_worker_net: config.allow_worker_net,
         worker_ttl: config.worker_ttl,
         worker_refresh: config.worker_refresh,
@@ -126,6 +173,10 @@ fn settings(config: &ServerConfig) -> Settings {
         service_calls_max: config.limits.service_calls,
         worker_calls_max: config.limits.worker_calls,
         hot_runs_max: config.limits.hot_runs,
+        tree_open_runs_max: config.limits.tree_open_runs,
+        tree_runs_max: config.limits.tree_runs,
+        flow_open_runs_max: config.limits.flow_open_runs,
+        open_runs_max: config.limits.open_runs,
         retain_for: config.limits.retain_for,
         worker_retain_for: config.limits.worker_retain_for,
         empty_queue_retain_for: config.limits.empty_queue_retain_for,

@@ -1,7 +1,7 @@
 //! Cancellation of a run in every state: it ends at once, and no worker is called afterwards.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -169,6 +169,8 @@ async fn a_job_is_shown_before_and_after_its_claim() {
 /// A worker, with the calls that it received.
 struct Called {
     begun: Arc<Notify>,
+    /// The id of the last call.
+    call: Arc<Mutex<Option<String>>>,
     _stop: DropGuard,
 }
 
@@ -176,11 +178,14 @@ async fn called(client: &Client, answer: Option<HandlerOutcome>) -> Called {
     let (listener, url) = windlass_sdk::worker::bind("http://127.0.0.1:0").await.unwrap();
     let (begun, stop) = (Arc::new(Notify::new()), CancellationToken::new());
     let told = begun.clone();
+    let call = Arc::new(Mutex::new(None));
+    let heard = call.clone();
     let worker = Worker::new(client.clone(), "slow")
         .push_only()
         .grace(Duration::ZERO)
         .listen(listener, url)
-        .service("slow", move |_: ServiceCall| {
+        .service("slow", move |asked: ServiceCall| {
+            *heard.lock().unwrap() = asked.call;
             told.notify_one();
             let answer = answer.clone();
             async move {
@@ -196,7 +201,7 @@ async fn called(client: &Client, answer: Option<HandlerOutcome>) -> Called {
         (!workers.is_empty()).then_some(())
     })
     .await;
-    Called { begun, _stop: stop.drop_guard() }
+    Called { begun, call, _stop: stop.drop_guard() }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -220,8 +225,8 @@ async fn a_call_that_its_worker_suspended() {
     publish(&client, "push", one(json!({"service": "slow", "max_retries": 3}))).await;
     let run = start(&client, "push", json!({})).await;
     worker.begun.notified().await;
-    let state = node_is(&client, &run, "a", "suspended").await;
-    let call = state["node_states"]["a"]["call"].as_str().unwrap().to_owned();
+    node_is(&client, &run, "a", "suspended").await;
+    let call = worker.call.lock().unwrap().clone().expect("the worker was told the id of its call");
     cancel(&client, &run).await;
     let report = post(&client, &format!("/api/v1/calls/{call}/report"), json!({"result": 1})).await;
     assert_eq!(report["verdict"], "lost", "{report}");

@@ -13,7 +13,7 @@ use crate::server::{Server, TempDir, publish};
 use crate::store::Store;
 
 /// Bytes of address space of the server.
-const ADDRESS_SPACE: &str = "--as=8589934592";
+pub(crate) const ADDRESS_SPACE: &str = "--as=8589934592";
 
 async fn server() -> Server {
     let dir = TempDir::new();
@@ -22,14 +22,14 @@ async fn server() -> Server {
 }
 
 /// A field of `/proc/<pid>/status` in bytes.
-fn read_status(server: &Server, field: &str) -> usize {
+pub(crate) fn read_status(server: &Server, field: &str) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
     line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
 }
 
 /// The peak of the server's memory above its memory now, after the work is done.
-async fn growth<T>(server: &Server, work: impl Future<Output = T>) -> (usize, T) {
+pub(crate) async fn growth<T>(server: &Server, work: impl Future<Output = T>) -> (usize, T) {
     // Sets `VmHWM` to the memory of now.
     std::fs::write(format!("/proc/{}/clear_refs", server.pid()), "5").unwrap();
     let before = read_status(server, "VmRSS");

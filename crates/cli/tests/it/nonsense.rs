@@ -79,7 +79,7 @@ async fn nothing_that_is_sent_breaks_the_server() {
         assert_eq!(send(&server, "POST", path, large.as_bytes()).await.0, 413, "{path}");
     }
     // Results may be large, so this body is read and its unknown field is refused.
-    assert_eq!(send(&server, "POST", "/api/v1/jobs/finish", large.as_bytes()).await.0, 400);
+    assert_eq!(send(&server, "POST", "/api/v1/jobs/finish", large.as_bytes()).await.0, 422);
     wrong_types(&client).await;
     assert_eq!(get(&client, &format!("/api/v1/runs/{before}")).await["params"]["x"], 4);
     assert!(!server.log().contains("panicked"), "{}", server.log());

@@ -23,7 +23,7 @@ fn main() {
             scope.spawn(move || {
                 let mut n = block_on(len(store, run));
                 loop {
-                    n = block_on(commit(store, entry(0, run, n, 200))).unwrap().run.unwrap().1;
+                    n = block_on(commit(store, entry(0, run, n, 200))).unwrap().run.unwrap().1.0;
                     fs::write(&path, n.to_string()).unwrap();
                 }
             });

@@ -1,6 +1,6 @@
 //! Money: each movement is made once, balances are the sums of their ledgers, and no charge overdraws an account.
 
-use windlass_engine::counter::{Revision, Visit};
+use windlass_engine::counter::{Revision, Seq, Visit};
 use windlass_engine::money::{Amount, LedgerFault, Movement, charge_key};
 use windlass_engine::project::Project;
 use windlass_store::account::{LedgerQuery, LedgerRow};
@@ -32,7 +32,7 @@ pub async fn a_balance_is_the_sum_of_its_ledger(store: &dyn Store) {
     fixture.post("payer", charge(2, 30)).await.unwrap();
     assert_eq!(fixture.balance("payer").await, (45, 30));
     let rows = ledger(store, "payer").await;
-    assert_eq!(rows.iter().map(|row| row.seq).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    assert_eq!(rows.iter().map(|row| row.seq.0).collect::<Vec<_>>(), [1, 2, 3, 4]);
     assert_eq!(rows.iter().map(|row| row.balance_after.0).collect::<Vec<_>>(), [100, 40, 75, 45]);
     assert_eq!(rows.iter().map(|row| row.posting.movement.amount.0).sum::<i64>(), 45);
     assert_eq!(store.account(&Project::DEFAULT, "payer").await.unwrap().unwrap().revision, Revision(4));
@@ -161,9 +161,9 @@ pub async fn the_ledger_comes_in_parts_and_by_run(store: &dyn Store) {
     }
     let query = |run, after, limit| {
         let account = "payer".to_owned();
-        LedgerQuery { account, run, after, limit, ..LedgerQuery::default() }
+        LedgerQuery { account, run, after: Seq(after), limit, ..LedgerQuery::default() }
     };
-    let seqs = |rows: Vec<LedgerRow>| rows.into_iter().map(|row| row.seq).collect::<Vec<_>>();
+    let seqs = |rows: Vec<LedgerRow>| rows.into_iter().map(|row| row.seq.0).collect::<Vec<_>>();
     assert_eq!(seqs(store.ledger(&Project::DEFAULT, query(None, 2, 2)).await.unwrap()), [3, 4]);
     assert_eq!(seqs(store.ledger(&Project::DEFAULT, query(Some(run_id(1)), 0, 0)).await.unwrap()), [2, 4]);
     assert_eq!(seqs(store.ledger(&Project::DEFAULT, query(Some(run_id(0)), 3, 0)).await.unwrap()), [5]);
@@ -191,14 +191,14 @@ pub async fn a_long_ledger_is_read_a_page_at_a_time(store: &dyn Store) {
         fixture.post("payer", Movement::settle(&key(n), Amount(2), Amount(1))).await.unwrap();
     }
     let whole = ledger(store, "payer").await;
-    assert_eq!(whole.iter().map(|row| row.seq).collect::<Vec<_>>(), (1..=106).collect::<Vec<u64>>());
+    assert_eq!(whole.iter().map(|row| row.seq.0).collect::<Vec<_>>(), (1..=106).collect::<Vec<u64>>());
     for run in [None, Some(run_id(0)), Some(run_id(1))] {
         let mut expected: Vec<LedgerRow> = whole.clone();
         expected.retain(|row| run.is_none() || row.posting.run() == run);
         assert!(expected.len() > 50);
         for order in [LineOrder::Oldest, LineOrder::Newest] {
             for limit in [1, 7, 32, 33, 106] {
-                let (mut read, mut after) = (Vec::new(), 0);
+                let (mut read, mut after) = (Vec::new(), Seq::ZERO);
                 loop {
                     let account = "payer".to_owned();
                     let query = LedgerQuery { account, run, key: None, order, after, limit };

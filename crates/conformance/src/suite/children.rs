@@ -64,7 +64,8 @@ pub async fn a_call_of_a_flow_waits_in_the_outbox_until_its_child_is_created(sto
     let id = RunId::of_call(run_id(1), Fence(1));
     assert_eq!((sent.len(), &sent[0].to), (1, &Party::Run(id)));
     let Delivery::Create(child) = sent[0].note.delivery() else { panic!("{sent:?}") };
-    let parent_of_it = Parent { run: run_id(1), node: NodePath::from("c"), fence: Fence(1), depth: 1 };
+    let parent_of_it =
+        Parent { run: run_id(1), node: NodePath::from("c"), fence: Fence(1), depth: 1, root: None };
     assert_eq!((child.child, child.flow.as_str(), child.version), (id, "child", None));
     assert_eq!((child.params.get("n"), child.parent.clone()), (Some(&json!(3)), parent_of_it));
 

@@ -1,6 +1,6 @@
 //! Commits are atomic; a refused commit does not affect the rest of its group.
 
-use windlass_engine::counter::Revision;
+use windlass_engine::counter::{Revision, Seq};
 use windlass_engine::job::{JobInput, JobSpec};
 use windlass_engine::money::{Amount, Movement};
 use windlass_engine::project::Project;
@@ -21,7 +21,7 @@ fn everything(fixture: &StoreFixture<'_>, run: u64, expected_len: u64, charge: i
     commit.jobs = fixture.job(run, JobSpec::new("demo", "default"), at(5)).jobs;
     let charge = Movement::charge(format!("charge:{}/a/{expected_len}", run_id(run)), Amount(charge));
     commit.postings.push(movement("payer", charge));
-    let id = MessageId::new(Party::Run(run_id(run)), 1);
+    let id = MessageId::new(Party::Run(run_id(run)), Seq(1));
     let to = Party::Run(run_id(99));
     commit.messages.push(Message { id, to, at: at(5), note: Note::BalanceChanged });
     commit.audit.push(AuditRow {
@@ -37,8 +37,9 @@ fn everything(fixture: &StoreFixture<'_>, run: u64, expected_len: u64, charge: i
 /// The rows of `everything` in a store.
 async fn traces(fixture: &StoreFixture<'_>, run: u64) -> (u64, bool, i64, usize, usize, usize) {
     let store = fixture.store;
-    let len = fixture.run(run).await.map_or(0, |row| row.len);
-    let entries = store.journal(&Project::DEFAULT, run_id(run), Since::Entry(0), 100).await.unwrap().entries;
+    let len = fixture.run(run).await.map_or(0, |row| row.len.0);
+    let entries =
+        store.journal(&Project::DEFAULT, run_id(run), Since::Entry(Seq::ZERO), 100).await.unwrap().entries;
     assert_eq!(entries.len() as u64, len);
     let job = store.job(&Project::DEFAULT, job_id(run)).await.unwrap().is_some();
     let (balance, _) = fixture.balance("payer").await;
@@ -55,11 +56,11 @@ pub async fn an_entry_a_row_a_job_and_money_are_written_together(store: &dyn Sto
     let commit = everything(&fixture, 1, 0, 30);
     let committed = fixture.commit(commit.clone()).await.unwrap();
     assert_eq!((committed.command, committed.at), (commit.command, at(5)));
-    assert_eq!(committed.run, Some((run_id(1), 1)));
+    assert_eq!(committed.run, Some((run_id(1), Seq(1))));
     assert_eq!(committed.balances.into_iter().collect::<Vec<_>>(), [("payer".to_owned(), Amount(70))]);
     assert_eq!(traces(&fixture, 1).await, (1, true, 70, 2, 1, 1));
-    let journal = store.journal(&Project::DEFAULT, run_id(1), Since::Entry(0), 100).await.unwrap();
-    assert_eq!(journal.entries, [(1, commit.run.unwrap().entry)]);
+    let journal = store.journal(&Project::DEFAULT, run_id(1), Since::Entry(Seq::ZERO), 100).await.unwrap();
+    assert_eq!(journal.entries, [(Seq(1), commit.run.unwrap().entry)]);
 }
 
 pub async fn a_commit_with_an_old_length_is_refused_and_writes_nothing(store: &dyn Store) {
@@ -81,7 +82,7 @@ pub async fn a_commit_from_the_future_is_refused(store: &dyn Store) {
     assert_eq!(fixture.run(1).await, None);
     fixture.commit(fixture.entry(1, 0, RunStatus::Running, at(1))).await.unwrap();
     assert!(fixture.commit(fixture.entry(1, 2, RunStatus::Running, at(1))).await.unwrap_err().is_conflict());
-    assert_eq!(fixture.run(1).await.unwrap().len, 1);
+    assert_eq!(fixture.run(1).await.unwrap().len, Seq(1));
 }
 
 pub async fn one_commits_conflict_does_not_spoil_its_group(store: &dyn Store) {
@@ -99,14 +100,14 @@ pub async fn one_commits_conflict_does_not_spoil_its_group(store: &dyn Store) {
     assert!(answers[1].as_ref().unwrap_err().is_conflict());
     assert!(matches!(answers[2].as_ref().unwrap_err().refusal(), Some(Refusal::Short { .. })));
     assert_eq!(traces(&fixture, 3).await, (0, false, 80, 3, 2, 2));
-    assert_eq!(fixture.run(2).await.unwrap().len + fixture.run(4).await.unwrap().len, 2);
+    assert_eq!(fixture.run(2).await.unwrap().len.0 + fixture.run(4).await.unwrap().len.0, 2);
 }
 
 pub async fn commits_of_a_group_see_those_before_them(store: &dyn Store) {
     let fixture = StoreFixture::new(store).await;
     let group = (0..3).map(|len| fixture.entry(1, len, RunStatus::Running, at(1))).collect();
     let answers = store.commit(group).await;
-    let lens: Vec<u64> = answers.into_iter().map(|answer| answer.unwrap().run.unwrap().1).collect();
+    let lens: Vec<u64> = answers.into_iter().map(|answer| answer.unwrap().run.unwrap().1.0).collect();
     assert_eq!(lens, [1, 2, 3]);
 }
 
@@ -213,6 +214,7 @@ pub async fn one_of_many_concurrent_entries_wins(store: &dyn Store) {
         assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1);
         assert!(answers.iter().flat_map(|answer| answer.as_ref().err()).all(StoreError::is_conflict));
     }
-    let entries = store.journal(&Project::DEFAULT, run_id(1), Since::Entry(0), 100).await.unwrap().entries;
-    assert_eq!(entries.iter().map(|(seq, _)| *seq).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+    let entries =
+        store.journal(&Project::DEFAULT, run_id(1), Since::Entry(Seq::ZERO), 100).await.unwrap().entries;
+    assert_eq!(entries.iter().map(|(seq, _)| seq.0).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use uuid::Uuid;
-use windlass_engine::counter::{Fence, Revision};
+use windlass_engine::counter::{Fence, Revision, Seq};
 use windlass_engine::event::{Event, Level};
 use windlass_engine::id::CommandId;
 use windlass_engine::job::{Job, JobInput, JobOutcome, JobSpec};
@@ -21,7 +21,7 @@ use windlass_store::log::{LogRow, LogsOf};
 use windlass_store::outbox::{Message, MessageId, Note, Party};
 use windlass_store::page::{NameRange, Part};
 use windlass_store::queue::{QueueLimits, QueueSettings, Spent};
-use windlass_store::run::{Origin, Request, RunProjection, RunQuery, RunRef, RunStatus, Since};
+use windlass_store::run::{Origin, Request, RunGroup, RunProjection, RunQuery, RunRef, RunStatus, Since};
 use windlass_store::schedule::{FiringRow, Started};
 use windlass_store::service::{ServiceRow, ServiceSettings};
 use windlass_store::worker::{WorkerBeat, WorkerQuery, WorkerRow};
@@ -79,7 +79,7 @@ impl Tenant<'_> {
         };
         let change = RunChange {
             run: run_id(run),
-            expected_len,
+            expected_len: Seq(expected_len),
             create: (expected_len == 0).then_some(origin),
             entry: Entry::new(at(5), self.command(n), vec![event]),
             standing: RunProjection {
@@ -127,7 +127,7 @@ impl Tenant<'_> {
     /// A commit with all parts.
     fn everything(&self) -> Commit {
         let n = self.first;
-        let sender = MessageId::new(Party::Account("payer".to_owned()), 1);
+        let sender = MessageId::new(Party::Account("payer".to_owned()), Seq(1));
         let to = Party::Account("payer".to_owned());
         let firing = Firing { schedule: schedule_id(n), slot: at(5), manual: false };
         Commit {
@@ -156,7 +156,7 @@ impl Tenant<'_> {
     fn log(&self, run: u64) -> LogRow {
         LogRow {
             run: run_id(run),
-            entry: 1,
+            entry: Seq(1),
             fence: Fence(self.first),
             node: NodePath::from("a"),
             at: at(5),
@@ -202,11 +202,13 @@ impl Tenant<'_> {
             versions(flow_id(ids));
             command(CommandId::new(Uuid::from_u128(u128::from(ids * 1_000 + 1))));
             command(CommandId::new(Uuid::from_u128(u128::from(ids * 1_000 + 2))));
-            journal(run_id(ids), Since::Entry(0), 9);
+            journal(run_id(ids), Since::Entry(Seq::ZERO), 9);
             journal(run_id(ids), Since::Snapshot, 9);
             run(RunRef::Id(run_id(ids)));
             run(RunRef::Request("request".to_owned()));
             runs(RunQuery::default());
+            count_runs(RunGroup::Open, 9);
+            count_runs(RunGroup::OpenOfFlow(flow_id(ids)), 9);
             job(job_id(ids));
             jobs(JobQuery::default());
             attempts(job_id(ids), 0, 9);
@@ -235,7 +237,7 @@ impl Tenant<'_> {
             schedule(schedule_id(ids));
             audit(AuditQuery::default());
             logs(run_id(ids), LogsOf::Attempt(Fence(ids)));
-            logs(run_id(ids), LogsOf::After { entry: 0, fence: Fence(0) });
+            logs(run_id(ids), LogsOf::After { entry: Seq::ZERO, fence: Fence(0) });
             workers(WorkerQuery::default());
         }
         answers
@@ -253,6 +255,8 @@ fn worker() -> WorkerRow {
         load: 0,
         capacity: 4,
         is_draining: false,
+        peer: String::new(),
+        replaced: None,
         registered_at: at(1),
         beat_at: at(1),
     }
@@ -312,7 +316,7 @@ pub async fn a_commit_of_another_project_finds_nothing_to_change(store: &dyn Sto
     let schedule =
         ScheduleChange { expected_rev: Revision(1), row: schedule_row(n, None, at(5)), delete: true };
     let firing = Firing { schedule: schedule_id(n), slot: at(6), manual: false };
-    let sent = MessageId::new(Party::Account("payer".to_owned()), 1);
+    let sent = MessageId::new(Party::Account("payer".to_owned()), Seq(1));
     let unmoved = Unmoved { account: "payer".to_owned(), revision: Revision(1) };
     let charge = Movement::charge("charge:x".to_owned(), Amount(1));
     let commits = [
@@ -353,7 +357,7 @@ pub async fn wake_ups_and_messages_name_their_projects(store: &dyn Store) {
     assert!(jobs.contains(&(job_id(11), "default")) && jobs.contains(&(job_id(21), "other")), "{jobs:?}");
     let schedules: Vec<_> = due.schedules.iter().map(|due| (due.row.id(), due.project.as_str())).collect();
     assert!(schedules.contains(&(schedule_id(20), "other")), "{schedules:?}");
-    let mut messages = store.outbox(at(99), 99).await.unwrap();
+    let mut messages = store.outbox(at(99), None, 99).await.unwrap();
     messages.sort_by(|one, other| one.project.cmp(&other.project));
     assert_eq!(messages.iter().map(|sent| sent.project.as_str()).collect::<Vec<_>>(), ["default", "other"]);
 }

@@ -36,8 +36,13 @@ async fn two_runs(fixture: &StoreFixture<'_>) {
         origin.schedule = Some(schedule_id(1));
         origin.request = Some(Request { id: "Order-77".to_owned(), digest: String::new() });
         origin.labels.insert("team".to_owned(), "Video".to_owned());
-        origin.parent =
-            Some(Parent { run: run_id(1), node: NodePath::from("call"), fence: Fence(1), depth: 1 });
+        origin.parent = Some(Parent {
+            run: run_id(1),
+            node: NodePath::from("call"),
+            fence: Fence(1),
+            depth: 1,
+            root: None,
+        });
         let fault = Fault::new(FaultKind::Error, "Disk on fire");
         standing.error = Some(RunFault { node: NodePath::from("a"), fault });
     };

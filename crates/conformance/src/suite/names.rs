@@ -31,6 +31,8 @@ fn worker(id: &str, services: &[&str], beat_at: i64) -> WorkerRow {
         load: 0,
         capacity: 1,
         is_draining: false,
+        peer: String::new(),
+        replaced: None,
         registered_at: at(1),
         beat_at: at(beat_at),
     }

@@ -1,7 +1,7 @@
 //! Messages from one run to another.
 
 use serde_json::json;
-use windlass_engine::counter::Fence;
+use windlass_engine::counter::{Fence, Seq};
 use windlass_engine::event::{Ending, InsufficientFundsAction, Parent};
 use windlass_engine::money::{Amount, Bill};
 use windlass_engine::path::NodePath;
@@ -16,7 +16,7 @@ use crate::fixture::{StoreFixture, at, run_id, undelivered};
 
 fn message(sender: u64, seq: u64, ms: i64) -> Message {
     Message {
-        id: MessageId::new(Party::Run(run_id(sender)), seq),
+        id: MessageId::new(Party::Run(run_id(sender)), Seq(seq)),
         to: Party::Run(run_id(9)),
         at: at(ms),
         note: Note::CallEnded {
@@ -45,7 +45,7 @@ pub async fn a_message_is_sent_with_the_commit_of_its_sender(store: &dyn Store) 
     let fixture = StoreFixture::new(store).await;
     let mut commit = fixture.entry(1, 0, RunStatus::Completed, at(1));
     let funded = Message {
-        id: MessageId::new(Party::Account("payer".to_owned()), 7),
+        id: MessageId::new(Party::Account("payer".to_owned()), Seq(7)),
         to: Party::Account("payer".to_owned()),
         at: at(1),
         note: Note::BalanceChanged,
@@ -115,8 +115,15 @@ pub async fn messages_with_one_number_differ_by_their_part(store: &dyn Store) {
         child: run_id(9),
         flow: "a flow".to_owned(),
         version: Some(2),
-        params: json!({"n": 1}).as_object().cloned().unwrap(),
-        parent: Parent { run: run_id(1), node: NodePath::from("call"), fence: Fence(3), depth: 1 },
+        params: json!({"n": 1}).as_object().cloned().unwrap().into(),
+        params_in: Vec::new(),
+        parent: Parent {
+            run: run_id(1),
+            node: NodePath::from("call"),
+            fence: Fence(3),
+            depth: 1,
+            root: None,
+        },
         account: Some("acme".to_owned()),
         budget: Some(Amount(40)),
         on_short_balance: InsufficientFundsAction::Wait,

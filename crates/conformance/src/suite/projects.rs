@@ -1,7 +1,7 @@
 //! Projects: rows of one are unknown to the verbs of another, and both may use the same names.
 
 use serde_json::json;
-use windlass_engine::counter::{Fence, Revision};
+use windlass_engine::counter::{Fence, Revision, Seq};
 use windlass_engine::job::JobSpec;
 use windlass_engine::money::{Amount, Movement, Price};
 use windlass_engine::path::NodePath;
@@ -50,6 +50,8 @@ fn worker(url: &str) -> WorkerRow {
         load: 0,
         capacity: 4,
         is_draining: false,
+        peer: String::new(),
+        replaced: None,
         registered_at: at(1),
         beat_at: at(1),
     }
@@ -70,7 +72,7 @@ fn dedup_spec() -> JobSpec {
 
 fn message() -> Message {
     let party = || Party::Account("payer".to_owned());
-    Message { id: MessageId::new(party(), 1), to: party(), at: at(1), note: Note::BalanceChanged }
+    Message { id: MessageId::new(party(), Seq(1)), to: party(), at: at(1), note: Note::BalanceChanged }
 }
 
 fn audit_row() -> AuditRow {
@@ -105,7 +107,7 @@ async fn fill(store: &dyn Store) -> StoreFixture<'_> {
     let node = NodePath::from("a");
     commit.logs = vec![LogRow {
         run: run_id(1),
-        entry: 1,
+        entry: Seq(1),
         fence: Fence(1),
         node,
         at: at(1),
@@ -228,7 +230,7 @@ pub async fn a_commit_changes_no_row_of_another_project(store: &dyn Store) {
     assert_eq!(refused.refusal(), Some(&Refusal::UnknownVersion(version_id(VERSION))));
     store.delete_price(&other(), "sum").await.unwrap();
     assert_eq!(store.prices(&Project::DEFAULT).await.unwrap(), [price(1)]);
-    assert_eq!(fixture.run(1).await.unwrap().len, 1);
+    assert_eq!(fixture.run(1).await.unwrap().len, Seq(1));
     assert!(store.job(&Project::DEFAULT, job_id(1)).await.unwrap().unwrap().job.is_open());
     assert_eq!(store.schedules(&Project::DEFAULT, Part::default()).await.unwrap().items.len(), 1);
 }
@@ -265,12 +267,12 @@ pub async fn two_projects_use_the_same_names(store: &dyn Store) {
         let depth = &store.queues(project, NameRange::All, at(9)).await.unwrap()[0];
         assert_eq!((depth.is_paused, depth.open.values().sum::<u64>()), (n == 1, 1));
         let lines = store.audit(project, AuditQuery::default()).await.unwrap();
-        assert_eq!(lines.iter().map(|(seq, _)| *seq).collect::<Vec<_>>(), [1]);
+        assert_eq!(lines.iter().map(|(seq, _)| seq.0).collect::<Vec<_>>(), [1]);
     }
     // The verbs of the whole store name the project of each row.
     let due = store.due(at(9), 10).await.unwrap();
     let runs: Vec<_> = due.runs.iter().map(|wake| (wake.project.clone(), wake.id)).collect();
     assert_eq!(runs, [(Project::DEFAULT, run_id(1)), (other.clone(), run_id(2))]);
-    let messages = store.outbox(at(9), 10).await.unwrap();
+    let messages = store.outbox(at(9), None, 10).await.unwrap();
     assert_eq!(messages.iter().map(|row| &row.project).collect::<Vec<_>>(), [&Project::DEFAULT, other]);
 }

@@ -1,7 +1,7 @@
 //! Servers, workers, prices, settings, the audit and logs: rows without a journal.
 
 use serde_json::json;
-use windlass_engine::counter::Fence;
+use windlass_engine::counter::{Fence, Seq};
 use windlass_engine::event::Level;
 use windlass_engine::money::{Amount, Price};
 use windlass_engine::project::Project;
@@ -14,9 +14,10 @@ use windlass_store::queue::{QueueLimits, QueueSettings};
 use windlass_store::run::{Origin, Owner, RunProjection, RunStatus};
 use windlass_store::server::ServerRow;
 use windlass_store::service::{ServiceRow, ServiceSettings};
-use windlass_store::worker::{WorkerBeat, WorkerQuery, WorkerRow};
-use windlass_store::{Refusal, Store};
+use windlass_store::worker::{WorkerAddress, WorkerBeat, WorkerQuery, WorkerRow};
+use windlass_store::{Refusal, Store, StoreKey};
 
+use crate::executor::side_by_side;
 use crate::fixture::{StoreFixture, at, run_id, server};
 
 fn server_row(owner: Owner, ms: i64) -> ServerRow {
@@ -35,6 +36,8 @@ fn worker(id: &str, services: &[&str], ms: i64) -> WorkerRow {
         load: 0,
         capacity: 4,
         is_draining: false,
+        peer: format!("10.0.0.{}", id.len()),
+        replaced: Some(WorkerAddress { url: format!("older/{id}"), peer: String::new() }),
         registered_at: at(ms),
         beat_at: at(ms),
     }
@@ -49,6 +52,17 @@ pub async fn servers_beat_and_an_old_epoch_is_refused(store: &dyn Store) {
     assert_eq!(rows, [server_row(server(1, 3), 9), server_row(server(2, 1), 5)]);
     store.save_server(server_row(server(1, 4), 10)).await.unwrap();
     assert_eq!(store.servers().await.unwrap()[0].owner, server(1, 4));
+}
+
+pub async fn a_key_of_the_store_is_made_once(store: &dyn Store) {
+    let fresh = |byte: u8| StoreKey::new([byte; 32]);
+    let asked: Vec<_> = (1..=8).map(|byte| store.store_key("grants", fresh(byte))).collect();
+    let made = side_by_side(asked).await;
+    let first = made[0].as_ref().unwrap();
+    assert!(made.iter().all(|key| key.as_ref().is_ok_and(|key| key == first)), "all servers get one key");
+    assert!((1..=8).any(|byte| *first == fresh(byte)), "it is one of those that were offered");
+    assert_eq!(store.store_key("grants", fresh(9)).await.unwrap(), *first);
+    assert_eq!(store.store_key("others", fresh(9)).await.unwrap(), fresh(9));
 }
 
 pub async fn servers_not_heard_of_for_long_are_forgotten(store: &dyn Store) {
@@ -209,9 +223,9 @@ pub async fn the_audit_is_numbered_in_order(store: &dyn Store) {
             .unwrap();
     }
     let all = store.audit(&Project::DEFAULT, AuditQuery::default()).await.unwrap();
-    assert_eq!(all, [(1, row(1)), (2, row(2)), (3, row(3)), (4, row(4))]);
-    let part = AuditQuery { after: 1, limit: 2, ..AuditQuery::default() };
-    assert_eq!(store.audit(&Project::DEFAULT, part).await.unwrap(), [(2, row(2)), (3, row(3))]);
+    assert_eq!(all, [1, 2, 3, 4].map(|n| (Seq(n), row(n))));
+    let part = AuditQuery { after: Seq(1), limit: 2, ..AuditQuery::default() };
+    assert_eq!(store.audit(&Project::DEFAULT, part).await.unwrap(), [2, 3].map(|n| (Seq(n), row(n))));
 }
 
 pub async fn the_audit_is_read_in_both_orders_and_by_user_action_and_subject(store: &dyn Store) {
@@ -240,17 +254,17 @@ pub async fn the_audit_is_read_in_both_orders_and_by_user_action_and_subject(sto
         AuditQuery { who, what, subject, order: LineOrder::Newest, ..AuditQuery::default() }
     };
     let seqs = async |query: AuditQuery| -> Vec<u64> {
-        store.audit(&Project::DEFAULT, query).await.unwrap().into_iter().map(|(seq, _)| seq).collect()
+        store.audit(&Project::DEFAULT, query).await.unwrap().into_iter().map(|(seq, _)| seq.0).collect()
     };
     assert_eq!(seqs(of("", "", "")).await, [5, 4, 3, 2, 1]);
     assert_eq!(seqs(AuditQuery { limit: 2, ..of("", "", "") }).await, [5, 4]);
-    assert_eq!(seqs(AuditQuery { limit: 2, after: 4, ..of("", "", "") }).await, [3, 2]);
-    assert!(seqs(AuditQuery { after: 1, ..of("", "", "") }).await.is_empty());
+    assert_eq!(seqs(AuditQuery { limit: 2, after: Seq(4), ..of("", "", "") }).await, [3, 2]);
+    assert!(seqs(AuditQuery { after: Seq(1), ..of("", "", "") }).await.is_empty());
     assert_eq!(seqs(of("ann", "", "")).await, [5, 3, 1]);
     assert_eq!(seqs(of("a\0n", "", "größe")).await, [4]);
     assert_eq!(seqs(of("ann", "run.cancel", "r1")).await, [5, 1]);
-    assert_eq!(seqs(AuditQuery { after: 5, limit: 1, ..of("ann", "run.cancel", "r1") }).await, [1]);
-    let upwards = AuditQuery { order: LineOrder::Oldest, after: 1, ..of("ann", "", "") };
+    assert_eq!(seqs(AuditQuery { after: Seq(5), limit: 1, ..of("ann", "run.cancel", "r1") }).await, [1]);
+    let upwards = AuditQuery { order: LineOrder::Oldest, after: Seq(1), ..of("ann", "", "") };
     assert_eq!(seqs(upwards).await, [3, 5]);
     assert!(seqs(of("", "run", "")).await.is_empty(), "it is not a beginning that is asked for");
 }
@@ -259,7 +273,15 @@ fn log_row(run: u64, entry: u64, fence: u64) -> LogRow {
     let said = |level, data| Said { level, message: format!("half\0 of {run}"), data };
     let lines = vec![said(Level::Info, json!(null)), said(Level::Error, json!({"fence": fence}))];
     let text = format!("{run}/{entry}/{fence}\nand the rest\0 of it");
-    LogRow { run: run_id(run), entry, fence: Fence(fence), node: "a/b".into(), at: at(5), text, lines }
+    LogRow {
+        run: run_id(run),
+        entry: Seq(entry),
+        fence: Fence(fence),
+        node: "a/b".into(),
+        at: at(5),
+        text,
+        lines,
+    }
 }
 
 impl StoreFixture<'_> {
@@ -273,7 +295,7 @@ impl StoreFixture<'_> {
 pub async fn a_log_is_written_with_its_commit_or_not_at_all(store: &dyn Store) {
     let fixture = StoreFixture::new(store).await;
     fixture.create(1, RunStatus::Running, at(1), |_, _| {}).await.unwrap();
-    let all = LogsOf::After { entry: 0, fence: Fence(0) };
+    let all = LogsOf::After { entry: Seq::ZERO, fence: Fence(0) };
     let late = fixture.entry(1, 0, RunStatus::Running, at(2));
     fixture.commit(Commit { logs: vec![log_row(1, 2, 7)], ..late }).await.unwrap_err();
     assert_eq!(store.logs(&Project::DEFAULT, run_id(1), all).await.unwrap(), []);
@@ -300,7 +322,7 @@ pub async fn logs_of_a_run_come_by_entry_and_those_of_unknown_runs_are_not_kept(
         fixture.log(log_row(run, entry, fence)).await;
     }
     let after = |run: u64, entry, fence| {
-        store.logs(&Project::DEFAULT, run_id(run), LogsOf::After { entry, fence: Fence(fence) })
+        store.logs(&Project::DEFAULT, run_id(run), LogsOf::After { entry: Seq(entry), fence: Fence(fence) })
     };
     let rows = [log_row(1, 3, 2), log_row(1, 3, 9), log_row(1, 12, 2)];
     assert_eq!(after(1, 0, 0).await.unwrap(), rows);
@@ -321,7 +343,7 @@ pub async fn more_logs_than_are_read_at_once_are_read_in_parts(store: &dyn Store
         .commit(Commit { logs: rows.clone(), ..Commit::new(&Project::DEFAULT, fixture.command(), at(5)) })
         .await
         .unwrap();
-    let (mut seen, mut last) = (Vec::new(), (0, Fence::ZERO));
+    let (mut seen, mut last) = (Vec::new(), (Seq::ZERO, Fence::ZERO));
     loop {
         let part = store
             .logs(&Project::DEFAULT, run_id(1), LogsOf::After { entry: last.0, fence: last.1 })

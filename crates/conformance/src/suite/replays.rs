@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use windlass_engine::counter::{Fence, Revision};
+use windlass_engine::counter::{Fence, Revision, Seq};
 use windlass_engine::effect::Effect;
 use windlass_engine::event::{InsufficientFundsAction, Start};
 use windlass_engine::id::JobId;
@@ -46,7 +46,7 @@ pub async fn a_run_replays_from_its_journal(store: &dyn Store) {
     let row = fixture.run(1).await.unwrap();
     assert_eq!((row.standing.status, row.standing.ended_at), (RunStatus::Completed, Some(at(30))));
     assert_eq!(row.standing.shared.as_deref(), Some(&json!({"x": "HI"})));
-    assert_eq!((row.origin.created_at, row.standing.updated_at, row.len), (at(10), at(30), 3));
+    assert_eq!((row.origin.created_at, row.standing.updated_at, row.len), (at(10), at(30), Seq(3)));
     // A new round has no end yet.
     driver.submit(Input::Rerun { from: NodePath::from("b"), shared: None }, 40).await.unwrap();
     let row = fixture.run(1).await.unwrap();
@@ -62,7 +62,7 @@ pub async fn a_run_replays_from_a_snapshot(store: &dyn Store) {
     driver.snapshots = false;
     driver.done("a", 1, json!([1, null]), 2).await;
     let journal = store.journal(&Project::DEFAULT, run_id(1), Since::Snapshot, 10).await.unwrap();
-    assert_eq!(journal.snapshot.map(|snapshot| snapshot.seq), Some(1));
+    assert_eq!(journal.snapshot.map(|snapshot| snapshot.seq), Some(Seq(1)));
     assert_eq!(journal.entries.len(), 1);
     driver.done("b", 2, json!(1), 3).await;
 }
@@ -189,7 +189,7 @@ pub async fn a_deposit_after_the_read_undoes_the_parking(store: &dyn Store) {
     let mut deposit = Commit::new(&Project::DEFAULT, fixture.command(), at(5));
     deposit.postings = vec![movement("payer", Movement::deposit("more", Amount(10)))];
     let party = || Party::Account("payer".to_owned());
-    let id = MessageId::new(party(), 2);
+    let id = MessageId::new(party(), Seq(2));
     deposit.messages = vec![Message { id, to: party(), at: at(5), note: Note::BalanceChanged }];
     fixture.commit(deposit).await.unwrap();
     driver.relied_on = vec![look];
@@ -254,7 +254,7 @@ pub async fn two_servers_on_one_run_agree(store: &dyn Store) {
     two.reload().await;
     two.done("b", 2, json!(3), 22).await;
     one.reload().await;
-    assert_eq!(one.load(Since::Entry(0)).await.1, 3);
+    assert_eq!(one.load(Since::Entry(Seq::ZERO)).await.1, Seq(3));
     let row = fixture.run(1).await.unwrap();
     assert_eq!(
         (row.standing.status, row.standing.shared.as_deref()),

@@ -1,6 +1,6 @@
 //! Deletion of rows that ended long ago, and of no others.
 
-use windlass_engine::counter::Fence;
+use windlass_engine::counter::{Fence, Seq};
 use windlass_engine::job::{JobInput, JobSpec};
 use windlass_engine::money::{Amount, Movement};
 use windlass_engine::project::Project;
@@ -29,7 +29,12 @@ pub async fn rows_that_ended_long_ago_are_deleted_a_part_at_a_time(store: &dyn S
     assert!(gone.n_commands <= 2);
     assert_eq!((fixture.run(1).await, fixture.run(2).await), (None, None));
     assert!(
-        store.journal(&Project::DEFAULT, run_id(1), Since::Entry(0), 10).await.unwrap().entries.is_empty()
+        store
+            .journal(&Project::DEFAULT, run_id(1), Since::Entry(Seq::ZERO), 10)
+            .await
+            .unwrap()
+            .entries
+            .is_empty()
     );
     assert_eq!(
         (
@@ -94,7 +99,7 @@ pub async fn dead_letters_the_ledger_and_the_audit_stay(store: &dyn Store) {
 pub async fn an_undelivered_message_outlives_its_sender(store: &dyn Store) {
     let fixture = StoreFixture::new(store).await;
     let mut commit = fixture.entry(1, 0, RunStatus::Completed, at(1));
-    let id = MessageId::new(Party::Run(run_id(1)), 1);
+    let id = MessageId::new(Party::Run(run_id(1)), Seq(1));
     let to = Party::Run(run_id(2));
     let message = Message { id, to, at: at(1), note: Note::BalanceChanged };
     commit.messages = vec![message.clone()];
@@ -123,14 +128,14 @@ pub async fn logs_are_deleted_with_their_run(store: &dyn Store) {
         fixture.create(run, RunStatus::Completed, ended_at, |_, _| {}).await.unwrap();
         let text = "done".to_owned();
         let (run, node) = (run_id(run), "a".into());
-        let log = LogRow { run, entry: 1, fence: Fence(1), node, at: at(5), text, lines: Vec::new() };
+        let log = LogRow { run, entry: Seq(1), fence: Fence(1), node, at: at(5), text, lines: Vec::new() };
         fixture
             .commit(Commit { logs: vec![log], ..Commit::new(&Project::DEFAULT, fixture.command(), at(5)) })
             .await
             .unwrap();
     }
     assert_eq!(store.retain(at(20), 10).await.unwrap().n_runs, 1);
-    let all = LogsOf::After { entry: 0, fence: Fence(0) };
+    let all = LogsOf::After { entry: Seq::ZERO, fence: Fence(0) };
     assert!(store.logs(&Project::DEFAULT, run_id(1), all).await.unwrap().is_empty());
     assert_eq!(store.logs(&Project::DEFAULT, run_id(2), all).await.unwrap().len(), 1);
 }

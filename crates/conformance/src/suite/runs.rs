@@ -1,6 +1,6 @@
 //! Runs: creation, journals, wake-ups, owners.
 
-use windlass_engine::counter::Revision;
+use windlass_engine::counter::{Revision, Seq};
 use windlass_engine::job::JobSpec;
 use windlass_engine::project::Project;
 use windlass_store::commit::{Commit, ScheduleChange};
@@ -58,10 +58,10 @@ pub async fn the_journal_is_dense_and_comes_in_parts(store: &dyn Store) {
     let mut written = Vec::new();
     for len in 0..7 {
         let commit = fixture.entry(1, len, RunStatus::Running, at(1));
-        written.push((len + 1, commit.run.clone().unwrap().entry));
+        written.push((Seq(len + 1), commit.run.clone().unwrap().entry));
         fixture.commit(commit).await.unwrap();
     }
-    let part = |after, limit| store.journal(&Project::DEFAULT, run_id(1), Since::Entry(after), limit);
+    let part = |after, limit| store.journal(&Project::DEFAULT, run_id(1), Since::Entry(Seq(after)), limit);
     assert_eq!(part(0, 100).await.unwrap().entries, written);
     assert_eq!(part(2, 3).await.unwrap().entries, written[2..5]);
     assert_eq!(part(5, 3).await.unwrap().entries, written[5..]);
@@ -70,7 +70,7 @@ pub async fn the_journal_is_dense_and_comes_in_parts(store: &dyn Store) {
 }
 
 pub async fn the_journal_of_an_unknown_run_is_empty(store: &dyn Store) {
-    for since in [Since::Entry(0), Since::Snapshot] {
+    for since in [Since::Entry(Seq::ZERO), Since::Snapshot] {
         let journal = store.journal(&Project::DEFAULT, run_id(9), since, 10).await.unwrap();
         assert_eq!((journal.snapshot, journal.entries.len()), (None, 0));
     }
@@ -85,10 +85,10 @@ pub async fn a_snapshot_saves_reading_earlier_entries(store: &dyn Store) {
         fixture.commit(commit).await.unwrap();
     }
     let journal = store.journal(&Project::DEFAULT, run_id(1), Since::Snapshot, 100).await.unwrap();
-    assert_eq!(journal.snapshot, Some(Snapshot { seq: 4, bytes: vec![0, 255, 3] }));
-    assert_eq!(journal.entries.iter().map(|(seq, _)| *seq).collect::<Vec<_>>(), [5]);
+    assert_eq!(journal.snapshot, Some(Snapshot { seq: Seq(4), bytes: vec![0, 255, 3] }));
+    assert_eq!(journal.entries.iter().map(|(seq, _)| seq.0).collect::<Vec<_>>(), [5]);
     // Earlier entries are still there for readers.
-    let journal = store.journal(&Project::DEFAULT, run_id(1), Since::Entry(0), 100).await.unwrap();
+    let journal = store.journal(&Project::DEFAULT, run_id(1), Since::Entry(Seq::ZERO), 100).await.unwrap();
     assert_eq!((journal.snapshot, journal.entries.len()), (None, 5));
 }
 
@@ -103,7 +103,7 @@ pub async fn the_origin_of_a_run_never_changes(store: &dyn Store) {
     let after = fixture.run(1).await.unwrap();
     assert_eq!(after.origin, before.origin);
     assert_eq!(after.origin.created_at, origin(at(1)).created_at);
-    assert_eq!((after.len, after.standing), (2, standing));
+    assert_eq!((after.len, after.standing), (Seq(2), standing));
 }
 
 pub async fn due_runs_come_oldest_first_and_only_open_ones(store: &dyn Store) {

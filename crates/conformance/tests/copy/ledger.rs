@@ -1,7 +1,7 @@
 //! The ledger after a copy: paid charges stay paid, open ones can be closed.
 
 use rusqlite::Connection;
-use windlass_engine::counter::Visit;
+use windlass_engine::counter::{Seq, Visit};
 use windlass_engine::id::RunId;
 use windlass_engine::money::{Amount, LedgerFault, Movement, charge_key};
 use windlass_store::account::{LedgerQuery, LedgerRow, Posting};
@@ -81,7 +81,7 @@ async fn books(store: &dyn Store) -> (Vec<LedgerRow>, String) {
     let (mut rows, mut told) = (Vec::new(), format!("{accounts:?}"));
     for account in accounts.into_iter().map(|row| row.id) {
         for of in [None, Some(run(0)), Some(run(1))] {
-            let mut after = 0;
+            let mut after = Seq::ZERO;
             loop {
                 let (account, order) = (account.clone(), LineOrder::Oldest);
                 let query = LedgerQuery { account, run: of, key: None, order, after, limit: 0 };

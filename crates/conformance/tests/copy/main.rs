@@ -52,6 +52,8 @@ fn hostile() -> WorkerRow {
         load: i64::MIN,
         capacity: 1,
         is_draining: true,
+        peer: String::new(),
+        replaced: None,
         registered_at: Timestamp(i64::MIN),
         beat_at: Timestamp(i64::MAX),
     }
@@ -91,7 +93,7 @@ fn a_copied_store_reads_the_same_and_continues_its_numbers() {
             assert!(again.to_string().contains("taken"), "{again}");
             store.commit_one(noted(n)).await.unwrap();
             let audit = store.audit(&Project::DEFAULT, AuditQuery::default()).await.unwrap();
-            assert!(audit.iter().map(|(seq, _)| *seq).eq(1..=n as u64), "{audit:?}");
+            assert!(audit.iter().map(|(seq, _)| seq.0).eq(1..=n as u64), "{audit:?}");
             assert_eq!(audit[0].1, noted(1).audit[0]);
             // The copy knows the commands of its source.
             assert_eq!(store.commit_one(noted(1)).await.unwrap().at, Timestamp(1));

@@ -11,7 +11,7 @@ use windlass_conformance::store_fillers::store_fillers;
 use super::*;
 
 /// Views that only other views use.
-const OTHERS: [&str; 3] = ["entries_1", "entries_2", "entries_3"];
+const OTHERS: [&str; 5] = ["entries_1", "entries_2", "entries_3", "call_params", "start_params"];
 
 /// A column in the same form for both backends: ids as UUIDs, flags as numbers, JSON as values, and a replacement for
 /// the character 0, which a text of PostgreSQL cannot hold.

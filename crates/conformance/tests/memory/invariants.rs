@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use windlass_engine::counter::Revision;
+use windlass_engine::counter::{Revision, Seq};
 use windlass_engine::event::{Event, Level};
 use windlass_engine::id::{JobId, RunId};
 use windlass_engine::job::{Job, JobInput, JobSpec};
@@ -32,7 +32,7 @@ pub(crate) fn publish(store: &Memory) {
 }
 
 pub(crate) fn len(store: &Memory) -> u64 {
-    store.run_now(&Project::DEFAULT, RunRef::Id(run())).unwrap().map_or(0, |row| row.len)
+    store.run_now(&Project::DEFAULT, RunRef::Id(run())).unwrap().map_or(0, |row| row.len.0)
 }
 
 pub(crate) fn entry(command: u64, expected_len: u64) -> Commit {
@@ -46,7 +46,7 @@ fn run_entry(command: u64, run: RunId, expected_len: u64) -> Commit {
     Commit {
         run: Some(RunChange {
             run,
-            expected_len,
+            expected_len: Seq(expected_len),
             create: (expected_len == 0).then(|| origin(now)),
             entry: Entry::new(now, command, events),
             standing: standing(RunStatus::Running, now),
@@ -149,7 +149,7 @@ fn dump(store: &Memory) -> impl PartialEq + std::fmt::Debug + use<> {
     let runs = store.runs_now(&Project::DEFAULT, RunQuery::default()).unwrap().items;
     let journals: Vec<Journal> = runs
         .iter()
-        .map(|row| store.journal_now(&Project::DEFAULT, row.id, Since::Entry(0), 1_000).unwrap())
+        .map(|row| store.journal_now(&Project::DEFAULT, row.id, Since::Entry(Seq::ZERO), 1_000).unwrap())
         .collect();
     let jobs = store.jobs_now(&Project::DEFAULT, JobQuery::default()).unwrap().items;
     let ledger = |account: &str| {
@@ -192,9 +192,9 @@ fn check_jobs(store: &Memory) -> Result<(), TestCaseError> {
 
 fn check_runs(store: &Memory) -> Result<(), TestCaseError> {
     for row in store.runs_now(&Project::DEFAULT, RunQuery::default()).unwrap().items {
-        let journal = store.journal_now(&Project::DEFAULT, row.id, Since::Entry(0), 1_000).unwrap();
-        prop_assert_eq!(journal.entries.len() as u64, row.len);
-        for ((seq, entry), n) in journal.entries.iter().zip(1..) {
+        let journal = store.journal_now(&Project::DEFAULT, row.id, Since::Entry(Seq::ZERO), 1_000).unwrap();
+        prop_assert_eq!(journal.entries.len() as u64, row.len.0);
+        for ((seq, entry), n) in journal.entries.iter().zip((1..).map(Seq)) {
             prop_assert_eq!(*seq, n);
             let committed = store.command_now(&Project::DEFAULT, entry.command).unwrap();
             prop_assert_eq!(committed.and_then(|committed| committed.run), Some((row.id, n)));

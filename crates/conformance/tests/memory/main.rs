@@ -5,6 +5,7 @@ mod invariants;
 
 use std::thread;
 
+use windlass_engine::counter::Seq;
 use windlass_engine::project::Project;
 use windlass_store::Memory;
 use windlass_store::run::Since;
@@ -37,7 +38,8 @@ fn commits_of_many_threads_leave_a_dense_journal() {
             });
         }
     });
-    let journal = store.journal_now(&Project::DEFAULT, invariants::run(), Since::Entry(0), 1_000).unwrap();
+    let journal =
+        store.journal_now(&Project::DEFAULT, invariants::run(), Since::Entry(Seq::ZERO), 1_000).unwrap();
     assert_eq!(journal.entries.len(), 200);
-    assert!(journal.entries.iter().zip(1..).all(|((seq, _), n)| *seq == n));
+    assert!(journal.entries.iter().zip(1..).all(|((seq, _), n)| *seq == Seq(n)));
 }

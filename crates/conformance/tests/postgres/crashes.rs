@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use windlass_conformance::block_on_tokio;
 use windlass_conformance::entries::{commit, entry, id, len, publish};
 use windlass_conformance::postgres_server::{PostgresServer, test_database};
+use windlass_engine::counter::Seq;
 use windlass_engine::project::Project;
 use windlass_store::{Durability, Postgres, Store, StoreError};
 
@@ -24,7 +25,7 @@ async fn append(store: Arc<Postgres>, run: u64, acked: Arc<AtomicU64>, stop: Arc
         let command = draft.command;
         match commit(&*store, draft).await {
             Ok(committed) => {
-                assert_eq!(committed.run, Some((id("run", run), at + 1)));
+                assert_eq!(committed.run, Some((id("run", run), Seq(at + 1))));
                 at += 1;
                 acked.fetch_add(1, Ordering::Relaxed);
             }

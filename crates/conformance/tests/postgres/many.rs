@@ -7,6 +7,7 @@ use windlass_conformance::block_on_tokio;
 use windlass_conformance::entries::{commit, entry, id, len, open_account, posting, publish};
 use windlass_conformance::fixture::publication;
 use windlass_conformance::postgres_server::{shared, test_database};
+use windlass_engine::counter::Seq;
 use windlass_engine::money::{Amount, Movement};
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
@@ -43,7 +44,7 @@ fn each_entry_from_three_servers_is_written_once() {
                     while n_written < 40 {
                         match commit(&*store, entry(by * 8 + nth, run, at, 100)).await {
                             Ok(committed) => {
-                                assert_eq!(committed.run, Some((id("run", run), at + 1)));
+                                assert_eq!(committed.run, Some((id("run", run), Seq(at + 1))));
                                 (at, n_written) = (at + 1, n_written + 1);
                             }
                             Err(StoreError::Conflict { found, .. }) => at = found,
@@ -118,7 +119,7 @@ fn charges_from_three_servers_never_overdraw_and_the_ledger_adds_up() {
             let query = LedgerQuery { account: name.to_owned(), limit: 1_000, ..LedgerQuery::default() };
             let ledger = store.ledger(&Project::DEFAULT, query).await.unwrap();
             assert_eq!(ledger.iter().map(|row| row.posting.movement.amount.0).sum::<i64>(), row.balance.0);
-            assert!(ledger.iter().zip(1..).all(|(row, n)| row.seq == n), "the ledger has no gaps");
+            assert!(ledger.iter().zip(1..).all(|(row, n)| row.seq == Seq(n)), "the ledger has no gaps");
             assert_eq!(ledger.last().unwrap().balance_after, row.balance);
             assert_eq!(row.revision.0, ledger.len() as u64);
         }

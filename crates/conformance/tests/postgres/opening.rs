@@ -8,7 +8,7 @@ fn refused(address: &str) -> String {
     let error = block_on_tokio(Postgres::open(address, Durability::Fast)).unwrap_err();
     match error {
         StoreError::Unavailable(reason) => reason.to_string(),
-        StoreError::Corrupt(reason) => reason,
+        StoreError::Corrupt(reason) | StoreError::Damaged(reason) => reason,
         StoreError::Conflict { .. } | StoreError::Refused(_) => panic!("{error:?}"),
     }
 }

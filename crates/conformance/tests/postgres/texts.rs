@@ -4,7 +4,7 @@ use windlass_conformance::block_on_tokio;
 use windlass_conformance::entries::{commit, entry, id, open_account, posting};
 use windlass_conformance::fixture::publication;
 use windlass_conformance::postgres_server::test_database;
-use windlass_engine::counter::Fence;
+use windlass_engine::counter::{Fence, Seq};
 use windlass_engine::event::Level;
 use windlass_engine::money::{Amount, Movement};
 use windlass_engine::project::Project;
@@ -44,6 +44,8 @@ fn texts_of_any_characters_come_back() {
             load: 0,
             capacity: 1,
             is_draining: false,
+            peer: String::new(),
+            replaced: None,
             registered_at: Timestamp(0),
             beat_at: Timestamp(0),
         };
@@ -61,12 +63,12 @@ fn texts_of_any_characters_come_back() {
         commit(store, commits).await.unwrap();
         assert_eq!(
             store.audit(&Project::DEFAULT, AuditQuery::default()).await.unwrap(),
-            [(1, written.audit[0].clone())]
+            [(Seq(1), written.audit[0].clone())]
         );
         let (run, at) = (id("run", 1), Timestamp(2));
         let said = Said { level: Level::Info, message: HOSTILE.to_owned(), data: serde_json::Value::Null };
         let (text, node) = (HOSTILE.to_owned(), "a".into());
-        let log = LogRow { run, entry: 1, fence: Fence(u64::MAX), node, at, text, lines: vec![said] };
+        let log = LogRow { run, entry: Seq(1), fence: Fence(u64::MAX), node, at, text, lines: vec![said] };
         let mut writes = Commit::new(&Project::DEFAULT, id("cmd", 77), at);
         writes.logs.push(log.clone());
         commit(store, writes).await.unwrap();
@@ -87,7 +89,7 @@ fn texts_of_any_characters_come_back() {
             ..LedgerQuery::default()
         };
         assert_eq!(store.ledger(&Project::DEFAULT, query).await.unwrap()[0].posting.movement, long);
-        let journal = store.journal(&Project::DEFAULT, run, Since::Entry(0), 10).await.unwrap();
-        assert_eq!(journal.entries, [(1, written.run.unwrap().entry)]);
+        let journal = store.journal(&Project::DEFAULT, run, Since::Entry(Seq::ZERO), 10).await.unwrap();
+        assert_eq!(journal.entries, [(Seq(1), written.run.unwrap().entry)]);
     });
 }

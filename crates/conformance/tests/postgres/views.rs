@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use windlass_conformance::block_on_tokio;
 use windlass_conformance::postgres_server::{TestDatabase, test_database};
 use windlass_conformance::suite::{jobs, records, replays, rounds};
+use windlass_engine::counter::Seq;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 use windlass_store::Store;
@@ -48,7 +49,7 @@ fn events_are_those_of_the_journals() {
                 let mut expected = Vec::new();
                 for (seq, entry) in database
                     .store
-                    .journal(&Project::DEFAULT, run.id, Since::Entry(0), 10_000)
+                    .journal(&Project::DEFAULT, run.id, Since::Entry(Seq::ZERO), 10_000)
                     .await
                     .unwrap()
                     .entries

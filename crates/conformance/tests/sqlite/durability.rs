@@ -32,7 +32,7 @@ fn commit(store: &Sqlite, commit: Commit) -> Result<Committed, StoreError> {
 fn len(store: &Sqlite, run: u64) -> u64 {
     let len = block_on(entries::len(store, run));
     let row = block_on(store.run(&Project::DEFAULT, RunRef::Id(id("run", run)))).unwrap();
-    assert_eq!(row.map_or(0, |row| row.len), len);
+    assert_eq!(row.map_or(0, |row| row.len.0), len);
     len
 }
 
@@ -96,7 +96,7 @@ fn a_file_that_is_not_a_database_is_corrupt() {
     let place = TestDirectory::create();
     let path = place.join("store.db");
     fs::write(&path, "this is a text, not a database. ".repeat(100)).unwrap();
-    assert!(matches!(Sqlite::open(&path, Durability::Fast), Err(StoreError::Corrupt(_))));
+    assert!(matches!(Sqlite::open(&path, Durability::Fast), Err(StoreError::Damaged(_))));
 }
 
 #[test]

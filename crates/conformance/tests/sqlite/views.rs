@@ -5,7 +5,7 @@ use rusqlite::{Connection, Row};
 use windlass_conformance::block_on;
 use windlass_conformance::suite::{jobs, records, replays, rounds};
 use windlass_conformance::test_directory::TestDirectory;
-use windlass_engine::counter::Fence;
+use windlass_engine::counter::{Fence, Seq};
 use windlass_engine::definition::{Strictness, compile};
 use windlass_engine::id::RunId;
 use windlass_engine::journal::Entry;
@@ -54,8 +54,8 @@ impl Filled {
         block_on(self.store.jobs(&Project::DEFAULT, JobQuery::default())).unwrap().items
     }
 
-    fn journal(&self, run: RunId) -> Vec<(u64, Entry)> {
-        block_on(self.store.journal(&Project::DEFAULT, run, Since::Entry(0), 10_000)).unwrap().entries
+    fn journal(&self, run: RunId) -> Vec<(Seq, Entry)> {
+        block_on(self.store.journal(&Project::DEFAULT, run, Since::Entry(Seq::ZERO), 10_000)).unwrap().entries
     }
 
     /// The attempts at nodes as the journals have them, by id.
@@ -110,7 +110,7 @@ fn entries_are_the_journal() {
             });
             let journal = filled.journal(run.id);
             let journal = journal.iter().map(|(seq, entry)| {
-                (u32::try_from(*seq).unwrap(), entry.at.0, serde_json::to_string(&entry.events).unwrap())
+                (u32::try_from(seq.0).unwrap(), entry.at.0, serde_json::to_string(&entry.events).unwrap())
             });
             assert_eq!(rows, journal.collect::<Vec<_>>());
             n += rows.len();

@@ -8,12 +8,13 @@ mod hint;
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::Strictness;
 use super::join::Early;
 use super::refs::Outward;
 use crate::limits;
+use crate::params::Params;
 use crate::problem::{Problems, did_you_mean};
 pub(super) use fields::Fields;
 
@@ -153,11 +154,11 @@ impl Reader {
         fits
     }
 
-    /// Counts `n` branches in, each with a copy of its node's parameters; false, with a problem, when they would
+    /// Counts `n` branches in, each with its node's parameters; false, with a problem, when they would
     /// become too many or too large.
-    pub(super) fn admit_branches(&mut self, n: usize, params: &Map<String, Value>, path: &str) -> bool {
+    pub(super) fn admit_branches(&mut self, n: usize, params: &Params, path: &str) -> bool {
         self.n_branches = self.n_branches.saturating_add(n);
-        let bytes: usize = params.iter().map(|(key, value)| key.len() + bytes_of(value)).sum();
+        let bytes: usize = params.fields().iter().map(|(key, value)| key.len() + bytes_of(value)).sum();
         self.copied_bytes = self.copied_bytes.saturating_add(bytes.saturating_mul(n));
         if self.n_branches > limits::FAN_BRANCHES {
             self.error(path, format!("more than {} branches", limits::FAN_BRANCHES));
@@ -196,8 +197,14 @@ impl Reader {
         if name.len() > limits::NAME_BYTES {
             let reason = format!("`{}` is longer than {} bytes", shown(name), limits::NAME_BYTES);
             self.error(path, reason);
+            return false;
         }
-        name.len() <= limits::NAME_BYTES
+        // A name is printed in terminals and logs.
+        if name.contains(char::is_control) {
+            self.error(path, format!("`{}` has control characters: leave them out", shown(name)));
+            return false;
+        }
+        true
     }
 
     /// Checks a key that is written to the shared state.

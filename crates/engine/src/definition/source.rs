@@ -8,11 +8,14 @@ use serde_json::{Map, Number, Value};
 use serde_saphyr::options::DuplicateKeyPolicy;
 
 use super::reader::shown;
+use crate::json::JsonFlawKind;
 use crate::limits;
 use crate::problem::{Problem, Severity};
 
 /// Levels of nesting in the text; serde_json stops at the same depth.
 pub(super) const NESTING: usize = 128;
+/// Digits of the shortest integer that 64 bits may not hold.
+const DIGITS_MIN: usize = 19;
 
 /// Reads a definition's text. JSON that is slightly off (a comment, a trailing comma) may still be YAML.
 pub(super) fn parse(text: &str) -> Result<Value, Problem> {
@@ -28,12 +31,49 @@ pub(super) fn parse(text: &str) -> Result<Value, Problem> {
     if text.trim().is_empty() {
         return Err(problem("$".to_owned(), "the definition is empty".to_owned()));
     }
-    if !text.trim_start().starts_with(['{', '[']) {
-        return parse_yaml(text);
+    let value = if text.trim_start().starts_with(['{', '[']) {
+        match serde_json::from_str::<Unique>(text) {
+            Ok(value) => value.0,
+            Err(error) => parse_yaml(text).map_err(|_| json_problem(&error))?,
+        }
+    } else {
+        parse_yaml(text)?
+    };
+    match large_integer(&value, &large_integers(text), "$") {
+        None => Ok(value),
+        Some(path) => Err(problem(path, JsonFlawKind::LargeInteger.to_string())),
     }
-    match serde_json::from_str::<Unique>(text) {
-        Ok(value) => Ok(value.0),
-        Err(error) => parse_yaml(text).map_err(|_| json_problem(&error)),
+}
+
+/// Integers of a text that no 64 bits hold, as the floats that parsers make of them.
+fn large_integers(text: &str) -> Vec<f64> {
+    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.' | '_')));
+    let is_integer = |word: &&str| {
+        let digits = word.trim_start_matches(['-', '+']);
+        digits.len() >= DIGITS_MIN && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_')
+    };
+    let is_large = |word: &String| word.parse::<i64>().is_err() && word.parse::<u64>().is_err();
+    let plain = words.filter(is_integer).map(|word| word.replace('_', ""));
+    plain.filter(is_large).filter_map(|word| word.parse().ok()).collect()
+}
+
+/// The place of the first of these in a value.
+fn large_integer(value: &Value, large: &[f64], path: &str) -> Option<String> {
+    if large.is_empty() {
+        return None;
+    }
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let is_one = |one: &f64| number.as_f64().is_some_and(|float| float.to_bits() == one.to_bits());
+            large.iter().any(is_one).then(|| path.to_owned())
+        }
+        Value::Array(items) => {
+            items.iter().zip(0..).find_map(|(item, n)| large_integer(item, large, &format!("{path}[{n}]")))
+        }
+        Value::Object(fields) => {
+            fields.iter().find_map(|(key, field)| large_integer(field, large, &format!("{path}.{key}")))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
     }
 }
 
@@ -216,6 +256,25 @@ mod tests {
         assert!(json.path.starts_with("line 3 "), "{json}");
         let yaml = parse("a: 1\nb: 2\na: 3\n").unwrap_err();
         assert!(yaml.path.starts_with("line 3"), "{yaml}");
+    }
+
+    #[test]
+    fn an_integer_that_no_64_bits_hold_is_an_error_in_both() {
+        for text in [
+            r#"{"a": [{"b": 123456789012345678901234}]}"#,
+            "a:\n  - b: 123456789012345678901234\n",
+            "a: [{b: -9223372036854775809}]",
+        ] {
+            let error = parse(text).unwrap_err();
+            assert_eq!(error.path, "$.a[0].b", "{text}: {error}");
+            assert!(error.reason.contains("does not fit into 64 bits"), "{error}");
+        }
+        for text in [
+            r#"{"a": 18446744073709551615, "b": -9223372036854775808, "c": 1.5e300}"#,
+            "a: 18446744073709551615\nb: '123456789012345678901234'\nc: 1.5e+300\n",
+        ] {
+            parse(text).unwrap();
+        }
     }
 
     #[test]

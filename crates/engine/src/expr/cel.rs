@@ -11,11 +11,13 @@ mod scan;
 mod tree;
 mod value;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::limits::EXPRESSION_CHARS;
+use crate::meter::{Meter, steps_of};
 use crate::reference::{Facts, Ref};
 use crate::text::{a_type, excerpt};
 use tree::CelNode;
@@ -45,9 +47,14 @@ impl CelExpr {
     }
 
     /// Whether it holds; `Err` is the reason why that cannot be said.
-    pub fn holds(&self, facts: &dyn Facts) -> Result<bool, String> {
+    pub fn holds(&self, facts: &dyn Facts, meter: &Meter) -> Result<bool, String> {
         let values: Vec<_> = self.refs.iter().map(|reference| reference.resolve(facts)).collect();
-        match eval::evaluate(&self.root, &values) {
+        // Values that are not kept as one are copied together, which is no part of the evaluation's own bound.
+        let copied = values.iter().filter(|value| matches!(value, Cow::Owned(_)));
+        if meter.spend(copied.map(|value| steps_of(value)).sum()).is_err() {
+            return Err("the evaluation is put off".to_owned());
+        }
+        match eval::evaluate(&self.root, &values, meter) {
             Ok(Value::Bool(holds)) => Ok(holds),
             Ok(other) => {
                 Err(format!("`{}` is not true or false but {}", excerpt(&self.text), a_type(&other)))

@@ -1,12 +1,15 @@
 //! The expressions of the graph form: one operator per object, such as `{"gt": ["$params.age", 17]}`.
 //!
-//! Everything can be evaluated: values that cannot be compared are unequal and in no order.
+//! Everything can be evaluated, unless there is too much of it: values that cannot be compared are unequal and in no
+//! order.
 
 use std::cmp::Ordering;
 
 use serde_json::Value;
 
-use crate::limits::EXPRESSION_DEPTH;
+use super::Effort;
+use crate::limits::{CONDITION_STEPS, EXPRESSION_DEPTH};
+use crate::meter::{BYTES_PER_STEP, Meter, steps_of};
 use crate::number::Num;
 use crate::problem::{Problems, did_you_mean};
 use crate::reference::{Facts, Ref, Template};
@@ -47,16 +50,43 @@ impl JsonExpr {
         JsonExprReader { problems, n_operators: 0 }.expr(value, path, 0)
     }
 
-    /// Whether it holds.
-    pub fn holds(&self, facts: &dyn Facts) -> bool {
-        match self {
-            JsonExpr::All(parts) => parts.iter().all(|part| part.holds(facts)),
-            JsonExpr::Any(parts) => parts.iter().any(|part| part.holds(facts)),
-            JsonExpr::Not(part) => !part.holds(facts),
-            JsonExpr::Compare(comparison, a, b) => comparison.holds(&a.look(facts), &b.look(facts)),
+    /// Whether it holds; `Err` if there is too much data to say so.
+    pub fn holds(&self, facts: &dyn Facts, meter: &Meter) -> Result<bool, String> {
+        self.test(facts, &Effort::new(meter, CONDITION_STEPS))
+    }
+
+    fn test(&self, facts: &dyn Facts, effort: &Effort<'_>) -> Result<bool, String> {
+        effort.spend(1)?;
+        Ok(match self {
+            JsonExpr::All(parts) => {
+                for part in parts {
+                    if !part.test(facts, effort)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            JsonExpr::Any(parts) => {
+                for part in parts {
+                    if part.test(facts, effort)? {
+                        return Ok(true);
+                    }
+                }
+                false
+            }
+            JsonExpr::Not(part) => !part.test(facts, effort)?,
+            JsonExpr::Compare(comparison, a, b) => {
+                let (a, b) = (a.look(facts), b.look(facts));
+                effort.spend(steps_of(&a).saturating_add(steps_of(&b)))?;
+                comparison.holds(&a, &b)
+            }
             JsonExpr::Exists(reference) => !reference.resolve(facts).is_null(),
-            JsonExpr::Within(value, collection) => within(&value.look(facts), &collection.look(facts)),
-        }
+            JsonExpr::Within(value, collection) => {
+                let (value, collection) = (value.look(facts), collection.look(facts));
+                effort.spend(search_steps(&value, &collection))?;
+                within(&value, &collection)
+            }
+        })
     }
 
     /// The references it reads.
@@ -109,6 +139,16 @@ fn same(a: &Value, b: &Value) -> bool {
             a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
         }
         _ => a == b,
+    }
+}
+
+/// Steps of [`within`]: a list is compared item by item, a text is searched.
+fn search_steps(value: &Value, collection: &Value) -> usize {
+    let value = steps_of(value);
+    match collection {
+        Value::Array(items) => items.len().saturating_mul(value),
+        Value::String(text) => text.len() / BYTES_PER_STEP + value,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => value,
     }
 }
 

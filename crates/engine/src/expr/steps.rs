@@ -4,7 +4,10 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
-use super::pattern::Pattern;
+use super::Effort;
+use super::pattern::{PATTERN_STEPS, Pattern};
+use crate::limits::CONDITION_STEPS;
+use crate::meter::{Meter, steps_of};
 use crate::number::Num;
 use crate::problem::{Problems, did_you_mean};
 use crate::reference::{Facts, Ref, Template};
@@ -128,10 +131,11 @@ impl Test {
 
     /// Whether it holds; `Err` is the reason why that cannot be said. A list that holds makes good for others that
     /// cannot be evaluated.
-    pub fn holds(&self, facts: &dyn Facts) -> Result<bool, String> {
+    pub fn holds(&self, facts: &dyn Facts, meter: &Meter) -> Result<bool, String> {
+        let effort = Effort::new(meter, CONDITION_STEPS);
         let mut outcome = Ok(self.any_of.is_empty());
         for all_of in &self.any_of {
-            match all(all_of, facts) {
+            match all(all_of, facts, &effort) {
                 Ok(true) => return Ok(true),
                 Ok(false) => {}
                 Err(reason) => outcome = outcome.and(Err(reason)),
@@ -151,9 +155,9 @@ impl Test {
     }
 }
 
-fn all(conds: &[Cond], facts: &dyn Facts) -> Result<bool, String> {
+fn all(conds: &[Cond], facts: &dyn Facts, effort: &Effort<'_>) -> Result<bool, String> {
     for cond in conds {
-        if !cond.holds(facts)? {
+        if !cond.holds(facts, effort)? {
             return Ok(false);
         }
     }
@@ -208,8 +212,9 @@ impl Cond {
     }
 
     /// Whether it holds; `Err` is the reason why that cannot be said.
-    pub fn holds(&self, facts: &dyn Facts) -> Result<bool, String> {
+    fn holds(&self, facts: &dyn Facts, effort: &Effort<'_>) -> Result<bool, String> {
         let (a, b) = (self.a.look(facts), self.b.look(facts));
+        effort.spend(steps_of(&a).saturating_add(steps_of(&b)))?;
         let text = |test: fn(&str, &str) -> bool| Ok(test(&plain(&a), &plain(&b)));
         let number = |test: fn(Ordering) -> bool| numbers(&a, &b).map(|found| found.is_some_and(test));
         let date = |test: fn(Ordering) -> bool| Ok(test(moment(&a)?.cmp(&moment(&b)?)));
@@ -223,8 +228,11 @@ impl Cond {
             Operator::StringEmpty => text(|a, _| a.is_empty()),
             Operator::StringNotEmpty => text(|a, _| !a.is_empty()),
             Operator::StringMatch => match &self.pattern {
-                Some(pattern) => pattern.is_match(&plain(&a)),
-                None => Pattern::compile(&plain(&b))?.is_match(&plain(&a)),
+                Some(pattern) => is_match(pattern, &plain(&a), effort),
+                None => {
+                    effort.spend(PATTERN_STEPS)?;
+                    is_match(&Pattern::compile(&plain(&b))?, &plain(&a), effort)
+                }
             },
             Operator::NumberEq => number(Ordering::is_eq),
             Operator::NumberNeq => number(Ordering::is_ne),
@@ -240,6 +248,11 @@ impl Cond {
             Operator::ApprovalNeq => Ok(decision(&a) != decision(&b)),
         }
     }
+}
+
+fn is_match(pattern: &Pattern, text: &str, effort: &Effort<'_>) -> Result<bool, String> {
+    effort.spend(pattern.steps(text))?;
+    pattern.is_match(text)
 }
 
 impl Operator {

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+
+use crate::params::Params;
 
 /// One unit of work that a worker, script, function or child run performs.
 #[derive(Debug, Clone)]
@@ -11,7 +12,7 @@ pub struct Call {
     pub exec: Exec,
     pub service: String,
     /// Literal parameters of the node (graph form).
-    pub params: Map<String, Value>,
+    pub params: Params,
     pub retry: crate::retry::Policy,
     /// Deliveries to different push workers within one try; 1 = no switching.
     pub failover_max: u32,

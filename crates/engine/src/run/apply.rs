@@ -14,6 +14,7 @@ mod fan;
 mod funds;
 mod round;
 mod scope;
+mod set_back;
 mod settle;
 mod work;
 
@@ -82,6 +83,7 @@ impl Applier<'_> {
                 self.run.look = Look::All;
             }
             Event::Stepped => self.run.allowance += 1,
+            Event::SetBack { by_ms } => self.set_back(*by_ms),
             Event::Retried { round } => self.retried(*round),
             Event::Rerun { round, from, shared } => self.rerun(*round, from, shared.as_ref()),
             Event::Funded { budget, nodes, child } => self.funded(*budget, nodes, *child),
@@ -97,10 +99,11 @@ impl Applier<'_> {
         self.run.budget = start.budget;
         let mut shared = super::state::Shared::new();
         if self.plan.form == Form::Dag {
-            shared.extend(start.params.iter().map(|(key, value)| (key.clone(), Arc::new(value.clone()))));
+            let fields = start.params.fields().into_iter();
+            shared.extend(fields.map(|(key, value)| (key.to_owned(), value.clone())));
         }
         self.run.root.shared = Some(shared);
-        self.run.root.params = Some(Arc::new(start.params.clone()));
+        self.run.root.params = start.params.clone();
         self.run.root.chosen = scope::chosen(&self.plan.root, start);
         self.run.start = Arc::new(start.clone());
         self.open_scope(&NodePath::root());
@@ -178,7 +181,7 @@ impl Applier<'_> {
     fn waiting(&mut self, path: &NodePath, wait: &Waiting) {
         self.begun(path);
         let activity = match *wait {
-            Waiting::Timer { until } => Activity::Timer { until },
+            Waiting::Timer { until, wall } => Activity::Timer { until, wall },
             Waiting::Signal { until } => Activity::Signal { until },
             Waiting::Approval { until } => Activity::Approval { until },
             Waiting::Balance { amount } => return self.park(path, FundsNeed::of_balance(amount)),
@@ -187,7 +190,7 @@ impl Applier<'_> {
             }
         };
         let wake = match &activity {
-            Activity::Timer { until } => Some(*until),
+            Activity::Timer { until, .. } => Some(*until),
             Activity::Signal { until } | Activity::Approval { until } => *until,
             Activity::Beginning | Activity::Call(_) | Activity::Nest | Activity::Restart { .. } => None,
         };

@@ -29,6 +29,12 @@ impl Run {
         self.open_calls(plan).into_iter().filter_map(with_maker).collect()
     }
 
+    /// Whether the time of a call is up and its answer is waited for.
+    pub fn is_expiring(&self, plan: &Plan, path: &NodePath) -> bool {
+        let work = self.work_at(plan, path).map(|(_, work)| &work.stage);
+        matches!(work, Some(Stage::Granted { expiring: Some(_), .. }))
+    }
+
     /// The number of the attempt that is open at a place.
     pub fn node_attempt(&self, plan: &Plan, path: &NodePath) -> Option<u32> {
         self.work_at(plan, path).map(|(_, work)| work.attempt)

@@ -23,6 +23,7 @@ use super::waits::Look;
 use super::{Run, Todo};
 use crate::event::{Event, Level};
 use crate::input::{Given, Input, Refusal};
+use crate::meter::Meter;
 use crate::money::Amount;
 use crate::path::NodePath;
 use crate::plan::{Plan, Prep};
@@ -62,7 +63,8 @@ impl Run {
         }
     }
 
-    /// The events of the first item of the agenda that may go on; `None` when there is none.
+    /// The events of the first item of the agenda that may go on; `None` when there is none. They count for nothing
+    /// when the meter says that the item was put back.
     pub(crate) fn proceed(&self, plan: &Plan, given: &Given) -> Option<Vec<Event>> {
         let decider = Decider { run: self, plan, given };
         match self.status {
@@ -82,13 +84,15 @@ impl Run {
     }
 
     /// Waits whose signal or decision has come.
-    pub(crate) fn look_at_waits(&self, plan: &Plan, look: &Look) -> Vec<Event> {
+    pub(crate) fn look_at_waits(&self, plan: &Plan, look: &Look, meter: &Meter) -> Vec<Event> {
         if self.status != Status::Running || self.waits.is_empty() {
             return Vec::new();
         }
         let given = Given::at(self.updated_at);
         let decider = Decider { run: self, plan, given: &given };
-        look.of(&self.waits).into_iter().filter_map(|path| decider.arrived(path)).collect()
+        let waits = look.of(&self.waits);
+        meter.count(waits.len());
+        waits.into_iter().filter_map(|path| decider.arrived(path)).collect()
     }
 }
 

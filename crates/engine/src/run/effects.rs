@@ -99,6 +99,7 @@ impl EventEffects<'_> {
             | Event::Paused
             | Event::Resumed
             | Event::Stepped
+            | Event::SetBack { .. }
             | Event::Retried { .. }
             | Event::Rerun { .. }
             | Event::Logged { .. } => {}
@@ -230,11 +231,11 @@ fn with_fields(spot: &Spot<'_, '_>, call: &Call, input: &Value) -> Params {
         Prep::Scope | Prep::Params(_) => false,
     };
     match input {
-        Value::Object(fields) if prepared => Params::layered(Arc::new(fields.clone()), params.merged()),
+        Value::Object(fields) if prepared => Params::from(fields.clone()).over(&params),
         Value::Null => params,
         other if prepared => {
             let field = Map::from_iter([("input".to_owned(), other.clone())]);
-            Params::layered(Arc::new(field), params.merged())
+            Params::from(field).over(&params)
         }
         _ => params,
     }

@@ -86,7 +86,7 @@ impl Facts for View<'_> {
             Root::Params => Some(match self.own_params {
                 Some(own) if own.is_object() => Cow::Borrowed(own),
                 Some(_) => Cow::Owned(Value::Object(Map::new())),
-                None => Cow::Owned(Value::Object((*self.params.merged()).clone())),
+                None => Cow::Owned(Value::Object(self.params.to_map())),
             }),
             Root::Shared => {
                 let mut all: Map<String, Value> =

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::counter::{Epoch, Fence, Visit};
 use crate::input::Refusal;
 use crate::money::Amount;
+use crate::params::Params;
 use crate::plan::{NodeIx, Scope};
 use crate::retry::Fault;
 use crate::time::Timestamp;
@@ -70,10 +71,10 @@ pub struct ScopeState {
     pub shared_bytes: usize,
     #[serde(default)]
     pub input: Arc<Value>,
-    /// Parameters in force in the scope, before a node adds its own; `None` = the enclosing scope's. A fan of many
-    /// flows would otherwise hold as many copies in every snapshot.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub params: Option<Arc<Map<String, Value>>>,
+    /// The parameters of the run, at the root: the scopes inside add the literal ones of the definition. A snapshot has
+    /// them in the start of the run only.
+    #[serde(skip)]
+    pub params: Params,
     pub nodes: BTreeMap<NodeIx, NodeState>,
     /// The active node of an action scope, or the last one when it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -173,6 +174,9 @@ pub enum Activity {
     Nest,
     Timer {
         until: Timestamp,
+        /// The moment of the wall clock that it waits for, if the definition named one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wall: Option<Timestamp>,
     },
     Signal {
         until: Option<Timestamp>,

@@ -10,7 +10,7 @@
 )]
 
 use super::state::{Activity, FanState, Nest, NodeState, Phase, ScopeState, Slot, Work};
-use super::view::{Arm, ScopeLevel, Spot};
+use super::view::{AddedParams, Arm, ScopeLevel, Spot};
 use crate::counter::Fence;
 use crate::path::NodePath;
 use crate::plan::{Body, NodeKind, Scope};
@@ -59,7 +59,7 @@ impl<'s> SpotMut<'s> {
 impl ScopeState {
     /// The node or branch at `path`, if the run has got that far into the scopes around it.
     pub(crate) fn spot<'p, 's>(&'s self, scope: &'p Scope, path: &NodePath) -> Option<Spot<'p, 's>> {
-        let mut chain = vec![ScopeLevel { scope, state: self, overrides: None }];
+        let mut chain = vec![ScopeLevel { scope, state: self, overrides: None, added: None }];
         let mut segments = path.segments().peekable();
         let mut in_fan = false;
         loop {
@@ -75,11 +75,12 @@ impl ScopeState {
                         scope: &sub.scope,
                         state: inner,
                         overrides: Some(&sub.overrides),
+                        added: Some(AddedParams::of(&level, node, None)),
                     });
                 }
                 (NodeKind::Loop(body), Some(Nest::Loop(turns))) => {
                     let turn = turns.turns.get(index(segments.next()?)?)?;
-                    chain.push(ScopeLevel { scope: &body.body, state: turn, overrides: None });
+                    chain.push(ScopeLevel { scope: &body.body, state: turn, overrides: None, added: None });
                 }
                 (NodeKind::Fan(fan), Some(Nest::Fan(arms))) => {
                     in_fan = true;
@@ -94,7 +95,8 @@ impl ScopeState {
                     let (Body::Scope(scope), Some(inner)) = (&branch.body, slot.scope.as_deref()) else {
                         return None;
                     };
-                    chain.push(ScopeLevel { scope, state: inner, overrides: None });
+                    let added = Some(AddedParams::of(&level, node, Some(branch)));
+                    chain.push(ScopeLevel { scope, state: inner, overrides: None, added });
                 }
                 _ => return None,
             }
@@ -108,7 +110,7 @@ impl ScopeState {
         path: &NodePath,
     ) -> Option<Vec<ScopeLevel<'p, 's>>> {
         if path.is_root() {
-            return Some(vec![ScopeLevel { scope, state: self, overrides: None }]);
+            return Some(vec![ScopeLevel { scope, state: self, overrides: None, added: None }]);
         }
         // A turn of a loop is no node: its last segment is an index.
         if let Some((outer, last)) = path.split_last()
@@ -119,16 +121,19 @@ impl ScopeState {
         {
             let turn = turns.turns.get(index(last)?)?;
             let mut chain = spot.chain;
-            chain.push(ScopeLevel { scope: &body.body, state: turn, overrides: None });
+            chain.push(ScopeLevel { scope: &body.body, state: turn, overrides: None, added: None });
             return Some(chain);
         }
         let spot = self.spot(scope, path)?;
+        let added = Some(spot.added());
         let level = match (&spot.branch, &spot.node.kind, spot.state.nest.as_deref()) {
             (None, NodeKind::Sub(sub), Some(Nest::Scope(inner))) => {
-                ScopeLevel { scope: &sub.scope, state: inner, overrides: Some(&sub.overrides) }
+                ScopeLevel { scope: &sub.scope, state: inner, overrides: Some(&sub.overrides), added }
             }
             (Some(arm), _, _) => match (&arm.branch.body, arm.slot.scope.as_deref()) {
-                (Body::Scope(scope), Some(inner)) => ScopeLevel { scope, state: inner, overrides: None },
+                (Body::Scope(scope), Some(inner)) => {
+                    ScopeLevel { scope, state: inner, overrides: None, added }
+                }
                 _ => return None,
             },
             _ => return None,

@@ -1,10 +1,9 @@
 //! A node or branch as decisions see it: its definition, its state, its parameters and its input.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::Run;
 use super::facts::View;
@@ -20,7 +19,39 @@ pub(crate) struct ScopeLevel<'p, 's> {
     pub(crate) scope: &'p Scope,
     pub(crate) state: &'s ScopeState,
     /// Parameters for single nodes in it, which win over the nodes' own.
-    pub(super) overrides: Option<&'p BTreeMap<String, Map<String, Value>>>,
+    pub(super) overrides: Option<&'p BTreeMap<String, Params>>,
+    /// Parameters of the node or branch that the scope belongs to.
+    pub(super) added: Option<AddedParams<'p>>,
+}
+
+/// Literal parameters that a node or branch adds to those of its scope.
+#[derive(Clone, Copy)]
+pub(crate) struct AddedParams<'p> {
+    /// Those of `subflow_execs`.
+    special: Option<&'p Params>,
+    branch: Option<&'p Params>,
+    own: &'p Params,
+}
+
+impl<'p> AddedParams<'p> {
+    pub(super) fn of(level: &ScopeLevel<'p, '_>, node: &'p Node, branch: Option<&'p Branch>) -> Self {
+        let own = match &node.kind {
+            NodeKind::Call(call) => &call.params,
+            _ => &node.params,
+        };
+        let special = level.overrides.and_then(|overrides| overrides.get(&node.key));
+        AddedParams { special, branch: branch.map(|branch| &branch.params), own }
+    }
+
+    /// Together with the parameters of the scope, which win at the root only.
+    fn laid_over(self, is_root: bool, scope: Params) -> Params {
+        let given = [self.special, self.branch, Some(self.own)].into_iter().flatten();
+        if is_root {
+            given.fold(scope, Params::over)
+        } else {
+            given.fold(Params::default(), Params::over).over(&scope)
+        }
+    }
 }
 
 /// A node of a run, or one branch of a fan.
@@ -138,20 +169,9 @@ impl<'p, 's> Spot<'p, 's> {
         }
     }
 
-    /// Parameters of the node itself: literal ones of the definition.
-    fn own_params(&self) -> Cow<'p, Map<String, Value>> {
-        let own = match &self.node.kind {
-            NodeKind::Call(call) => &call.params,
-            _ => &self.node.params,
-        };
-        match self.branch.map(|arm| &arm.branch.params) {
-            Some(branch) if !branch.is_empty() => {
-                let mut own = own.clone();
-                own.extend(branch.iter().map(|(k, v)| (k.clone(), v.clone())));
-                Cow::Owned(own)
-            }
-            Some(_) | None => Cow::Borrowed(own),
-        }
+    /// Parameters that the node or branch adds to those of its scope.
+    pub(super) fn added(&self) -> AddedParams<'p> {
+        AddedParams::of(&self.level, self.node, self.branch.map(|arm| arm.branch))
     }
 
     /// Whether the output of the node or branch is written into shared.
@@ -164,30 +184,22 @@ impl<'p, 's> Spot<'p, 's> {
         post.output_key.is_some() || !post.output_map.is_empty() || variables
     }
 
-    /// Parameters in force in the scope around the node: the nearest that were given.
-    pub(crate) fn scope_params(&self) -> Arc<Map<String, Value>> {
-        self.chain.iter().rev().find_map(|level| level.state.params.clone()).unwrap_or_default()
-    }
-
-    /// Whether the node changes anything about the parameters of its scope.
-    pub(crate) fn adds_params(&self) -> bool {
-        let special = self.level.overrides.and_then(|o| o.get(&self.node.key));
-        !self.own_params().is_empty() || special.is_some()
+    /// Parameters in force in the scope around the node.
+    pub(crate) fn scope_params(&self) -> Params {
+        let [root, inner @ ..] = &self.chain[..] else { return Params::default() };
+        let mut params = root.state.params.clone();
+        for (depth, level) in (1..).zip(inner) {
+            if let Some(added) = level.added {
+                params = added.laid_over(depth == 1, params);
+            }
+        }
+        params
     }
 
     /// Parameters in force here. At the root the run's win over the node's; inside a subflow the node's win over
     /// params from outside, and `subflow_execs` over both.
     pub(crate) fn params(&self) -> Params {
-        let mut own = self.own_params();
-        let outer = self.scope_params();
-        if let Some(special) = self.level.overrides.and_then(|o| o.get(&self.node.key)) {
-            own.to_mut().extend(special.iter().map(|(k, v)| (k.clone(), v.clone())));
-        }
-        if own.is_empty() {
-            return Params::of(outer);
-        }
-        let own = Arc::new(own.into_owned());
-        if self.chain.len() == 1 { Params::layered(outer, own) } else { Params::layered(own, outer) }
+        self.added().laid_over(self.chain.len() == 1, self.scope_params())
     }
 
     /// Facts as the node sees them, with `input` as its input.

@@ -33,6 +33,8 @@ pub enum Cause {
     Resume,
     /// It is advanced by hand.
     Step,
+    /// It has more to decide than one commit may hold, and goes on by itself.
+    Turn,
     /// It has ended.
     Nothing {
         status: &'static str,
@@ -99,6 +101,7 @@ impl Run {
             Status::Running if self.start.manual && self.is_held() => {
                 about(Cause::Step, Some(format!("windlass run step {id}")))
             }
+            Status::Running if self.is_unfinished() => about(Cause::Turn, None),
             Status::Running => Vec::new(),
         };
         let mut walk = ReasonWalk { run: self, reasons };
@@ -159,9 +162,10 @@ impl ReasonWalk<'_> {
                 let fault = node.fault.as_ref().map(|fault| fault.message.clone());
                 return self.call(call, &call.service, work, here, fault);
             }
-            Activity::Timer { until } => {
-                (Cause::Timer { until: *until }, Some(format!("windlass run continue {id} {here}")))
-            }
+            Activity::Timer { until, wall } => (
+                Cause::Timer { until: wall.unwrap_or(*until) },
+                Some(format!("windlass run continue {id} {here}")),
+            ),
             Activity::Signal { until } => {
                 let NodeKind::Wait(wait) = &plan.kind else { return };
                 let key = spelled(&wait.key);

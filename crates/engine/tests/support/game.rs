@@ -7,11 +7,12 @@ use windlass_engine::counter::Fence;
 use windlass_engine::effect::Effect;
 use windlass_engine::event::{Event, Waiting};
 use windlass_engine::input::{CallOutcome, Given, Input, Refusal};
+use windlass_engine::meter::Meter;
 use windlass_engine::money::{Amount, Bill, Movement, MovementKind};
 use windlass_engine::path::NodePath;
-use windlass_engine::plan::Exec;
+use windlass_engine::plan::{Exec, Plan};
 use windlass_engine::run::state::Status;
-use windlass_engine::run::{DryRunReport, DryRunStatus, EstimateInputs, RunStep};
+use windlass_engine::run::{DryRunReport, DryRunStatus, EstimateInputs, Run, RunStep};
 use windlass_engine::time::Timestamp;
 
 use super::dice::Dice;
@@ -81,9 +82,14 @@ impl Game {
         let opens = matches!(input, Input::Retry | Input::Rerun { .. });
         let report =
             opens.then(|| self.world.run.dry_run(&self.world.plan, input, given, &EstimateInputs::default()));
+        let mut twin = self.world.run.clone();
         match self.world.submit(input, given) {
             Ok(step) => {
                 look_at_dry_run(report.as_ref(), &step)?;
+                let budget = 1 + before.to_string().len() as u64 % 200;
+                let sliced = submit_in_slices(&mut twin, &self.world.plan, input, given, budget)?;
+                ensure(sliced == step, || format!("in slices of {budget}: {sliced:#?}\nat once: {step:#?}"))?;
+                ensure(picture(&twin) == picture(&self.world.run), || "slices change the state".to_owned())?;
                 self.look_at(&step, input, given)?;
             }
             Err(_) => ensure(picture(&self.world.run) == before, || "a refusal changed the run".to_owned())?,
@@ -147,7 +153,7 @@ impl Game {
             }
             Event::Deferred { node, until, .. }
             | Event::Suspended { node, until: Some(until), .. }
-            | Event::Waiting { node, wait: Waiting::Timer { until } } => {
+            | Event::Waiting { node, wait: Waiting::Timer { until, .. } } => {
                 self.due.insert(node.clone(), *until);
             }
             Event::Failed { node, .. } | Event::Dropped { node } | Event::Entered { node, .. } => {
@@ -278,6 +284,37 @@ impl Game {
             self.submit(&decide, &given)?;
         }
         self.submit(&Input::BalanceChanged { budget: Some(Amount(1_000_000)), balance: None }, &given)
+    }
+}
+
+/// The same input with a budget: as a server does it, first with a strict meter, then until the agenda is empty. Every
+/// slice could be the last one before a crash, so the run is due after each.
+fn submit_in_slices(
+    run: &mut Run,
+    plan: &Plan,
+    input: &Input,
+    given: &Given,
+    budget: u64,
+) -> Result<RunStep, String> {
+    let mut given = Given { meter: Meter::strict(budget), ..given.clone() };
+    let mut all = run.submit(plan, input, &given).map_err(|refusal| refusal.to_string())?;
+    loop {
+        let is_open = run.is_unfinished() || given.meter.has_put_back();
+        let is_due = run.is_unfinished() && run.wake_at().is_none_or(|at| at > given.now);
+        ensure(!is_due, || format!("unfinished, but woken at {:?}", run.wake_at()))?;
+        given.meter = Meter::of(budget);
+        let next = match (is_open, input) {
+            (true, _) => run.resume_agenda(plan, &given),
+            (false, Input::TimePassed) => {
+                run.submit(plan, input, &given).map_err(|refusal| refusal.to_string())?
+            }
+            (false, _) => return Ok(all),
+        };
+        if next.events.is_empty() {
+            return Ok(all);
+        }
+        all.events.extend(next.events);
+        all.effects.extend(next.effects);
     }
 }
 

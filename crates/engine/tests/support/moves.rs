@@ -20,7 +20,7 @@ pub fn start(dice: &mut Dice<'_>) -> Start {
     let params = json!({"items": items, "n": dice.below(4)});
     let account = dice.once_in(2).then(|| "acc".to_owned());
     Start {
-        params: params.as_object().cloned().unwrap_or_default(),
+        params: params.as_object().cloned().unwrap_or_default().into(),
         manual: dice.once_in(8),
         budget: (account.is_some() && dice.once_in(3)).then_some(Amount(12)),
         account,

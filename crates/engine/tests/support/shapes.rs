@@ -59,6 +59,13 @@ pub fn dag_wide(n: usize) -> Value {
     json!({"nodes": nodes, "edges": edges})
 }
 
+/// A choice that looks for a word in `params.text`, does not find it and goes back to itself.
+pub fn graph_spin() -> Value {
+    json!({"start": "c", "edges": [{"from": "c", "to": "c"}], "nodes": {"c": {
+        "kind": "choice", "choice_cases": [{"action": "found", "expr": {"contains": ["$params.text", "needle"]}}],
+    }}})
+}
+
 /// A trigger and `n` steps, each reading the one before.
 pub fn steps_chain(n: usize) -> Value {
     let mut steps = vec![json!({"id": "s0", "operator": "@trigger/manual"})];
@@ -138,7 +145,7 @@ impl Play {
             orders: VecDeque::new(),
             answer: Arc::new(json!({"v": 1})),
         };
-        play.feed(plan, &Input::Start(Box::new(Start { params, ..Start::default() })));
+        play.feed(plan, &Input::Start(Box::new(Start { params: params.into(), ..Start::default() })));
         play
     }
 

@@ -122,13 +122,15 @@ impl FunctionCall {
     }
 }
 
+/// A function that answers at once.
+pub(crate) type QuickFunction = Arc<dyn Fn(&FunctionCall) -> CallOutcome + Send + Sync>;
 type Running = Pin<Box<dyn Future<Output = CallOutcome> + Send>>;
 
 /// A registered function.
 #[derive(Clone)]
 pub(crate) enum Function {
     /// Answers at once.
-    Quick(Arc<dyn Fn(&FunctionCall) -> CallOutcome + Send + Sync>),
+    Quick(QuickFunction),
     /// Takes its time.
     Slow(Arc<dyn Fn(FunctionCall) -> Running + Send + Sync>),
 }
@@ -221,7 +223,7 @@ impl Functions {
 }
 
 fn built_in(name: &str, call: &FunctionCall) -> CallOutcome {
-    match function::call(name, &call.input, &call.params.merged(), call.memo.as_deref()) {
+    match function::call(name, &call.input, &call.params, call.memo.as_deref()) {
         Some(Built::Done(value)) => CallOutcome::Done(Arc::new(value)),
         Some(Built::Suspended { memo, recheck_ms }) => {
             CallOutcome::Suspended { memo, recheck_ms: Some(recheck_ms) }

@@ -7,11 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use windlass_engine::input::CallOutcome;
-use windlass_engine::params::Params;
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_store::worker::{WorkerBeat, WorkerRow};
 
@@ -21,6 +19,7 @@ use crate::calls::function::{Function, FunctionCall};
 use crate::calls::log::{Log, Logger};
 use crate::jobs::{CLAIM_MAX, ClaimRequest, ClaimVerdict, JobEnd, LeasedJob};
 use crate::part::RuntimePart;
+use crate::workers::BeatVerdict;
 
 /// How long a job is kept from others after this server has died with it.
 const LEASE: Duration = Duration::from_secs(10);
@@ -76,8 +75,8 @@ impl Calls {
         loop {
             let now = self.clock().now();
             let beat = WorkerBeat { id: id.clone(), url: None, load: None, at: now };
-            let known = self.workers().beat(beat).await.unwrap_or(false);
-            if !known {
+            let verdict = self.workers().beat(beat, "").await;
+            if !matches!(verdict, Ok(BeatVerdict::Known)) {
                 let row = WorkerRow {
                     id: id.clone(),
                     name: self.settings().name.clone(),
@@ -88,6 +87,8 @@ impl Calls {
                     load: 0,
                     capacity: i64::try_from(self.settings().handlers_max).unwrap_or(i64::MAX),
                     is_draining: false,
+                    peer: String::new(),
+                    replaced: None,
                     registered_at: now,
                     beat_at: now,
                 };
@@ -140,10 +141,6 @@ impl Calls {
     /// The handler at work, on a task of its own: a panic ends no more than this call.
     fn begin(&self, job: &LeasedJob, logger: Logger) -> JoinHandle<CallOutcome> {
         let LeasedJob { service, attempt, key, input, params, memo, deadline, call, .. } = job.clone();
-        let params = match &*params {
-            Value::Object(params) => Params::from(params.clone()),
-            _ => Params::default(),
-        };
         let (run, node) = call.map(|call| (call.run, call.node)).unzip();
         let memo = memo.filter(|memo| !memo.is_null()).map(Arc::new);
         let function = self.settings().functions.find(&service).cloned();

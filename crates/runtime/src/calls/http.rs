@@ -1,7 +1,7 @@
 //! Calls to push workers: `POST <url>/exec/<service>` with `{"input", "params"[, "memo"]}`.
 //!
 //! Headers describe the call to the worker: `Windlass-Run`, `Windlass-Node`, `Windlass-Attempt`, `Windlass-Fence`,
-//! `Windlass-Call` (run and fence, joined by a dot: the id for a later report), `Windlass-Deadline` (milliseconds since
+//! `Windlass-Call` (the signed id for a later report, see [`crate::grant`]), `Windlass-Deadline` (milliseconds since
 //! 1970, UTC) and `Idempotency-Key` (the same for every attempt). In their values, everything but visible ASCII, and
 //! the percent sign, is percent-encoded.
 
@@ -14,12 +14,13 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AF
 use reqwest::redirect;
 use reqwest::{Client, Response, Url};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use windlass_engine::effect::Order;
 use windlass_engine::function;
 use windlass_engine::input::CallOutcome;
 use windlass_engine::json::check_json;
 use windlass_engine::limits::SHARED_BYTES;
+use windlass_engine::params::Params;
 use windlass_engine::retry::FaultKind;
 use windlass_engine::text::excerpt;
 
@@ -76,7 +77,7 @@ enum BodyFault {
 #[derive(Serialize)]
 struct CallBody<'o> {
     input: &'o Value,
-    params: &'o Map<String, Value>,
+    params: &'o Params,
     #[serde(skip_serializing_if = "Option::is_none")]
     memo: Option<&'o Value>,
 }
@@ -139,8 +140,7 @@ impl Calls {
     ) -> Result<HttpAnswer, CallOutcome> {
         let id = &worker.id;
         let url = target(AddressPolicy::of(self.settings()), &worker.url, &order.service)?;
-        let params = order.params.merged();
-        let body = CallBody { input: &order.input, params: &params, memo: order.memo.as_deref() };
+        let body = CallBody { input: &order.input, params: &order.params, memo: order.memo.as_deref() };
         let body = match serde_json::to_vec(&body) {
             Ok(body) => body,
             Err(error) => {
@@ -148,7 +148,8 @@ impl Calls {
                 return Err(failed_for_good(FaultKind::Input, message));
             }
         };
-        let request = self.state().client.post(url).headers(headers(order, limit)).body(body);
+        let call = self.grants().signed(order.run, order.fence);
+        let request = self.state().client.post(url).headers(headers(order, limit, call)).body(body);
         let response = match request.send().await {
             Ok(response) => response,
             Err(error) if error.is_connect() => {
@@ -238,14 +239,14 @@ fn target(policy: AddressPolicy, base: &str, service: &str) -> Result<Url, CallO
     Url::parse(&url).map_err(|error| failed(FaultKind::Transport, format!("url `{url}`: {error}")))
 }
 
-fn headers(order: &Order, limit: CallLimit) -> HeaderMap {
+fn headers(order: &Order, limit: CallLimit, call: String) -> HeaderMap {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'%';
     let told = [
         ("windlass-run", order.run.to_string()),
         ("windlass-node", escaped(order.node.as_str(), is_plain)),
         ("windlass-attempt", order.attempt.to_string()),
         ("windlass-fence", order.fence.to_string()),
-        ("windlass-call", format!("{}.{}", order.run, order.fence)),
+        ("windlass-call", call),
         ("windlass-deadline", limit.deadline.0.to_string()),
         ("idempotency-key", escaped(&order.key, is_plain)),
     ];

@@ -110,7 +110,7 @@ impl AttemptLog {
             row.text = Log::of_text(std::mem::take(&mut row.text) + text).text;
             return;
         }
-        let (run, entry) = (change.run, change.expected_len.saturating_add(1));
+        let (run, entry) = (change.run, change.expected_len.next());
         let (node, at, text, lines) = (node.clone(), commit.now, text.clone(), lines.clone());
         commit.logs.push(LogRow { run, entry, fence: *fence, node, at, text, lines });
     }

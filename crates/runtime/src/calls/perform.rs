@@ -11,12 +11,18 @@ use windlass_engine::id::RunId;
 use windlass_engine::input::{CallOutcome, Input};
 use windlass_engine::plan::Exec;
 use windlass_engine::retry::{Fault, FaultKind};
+use windlass_engine::time::LATEST;
+use windlass_engine::weight::is_light;
 
 use super::{CallResult, Calls};
-use crate::calls::function::{Function, FunctionCall};
+use crate::calls::function::{Function, FunctionCall, QuickFunction};
 use crate::calls::log::AttemptLog;
+use crate::long_work::aside;
 use crate::part::RuntimePart;
 use crate::runs::mailbox::Envelope;
+
+/// Bytes of the input of a quick function that is called on the thread of an actor: well below a millisecond.
+const LIGHT_BYTES: usize = 64 << 10;
 
 /// Calls that this server makes at the moment, each with the means to stop it.
 #[derive(Default)]
@@ -68,6 +74,14 @@ impl RunningCalls {
 }
 
 impl Calls {
+    /// Whether the call is answered as soon as it is made.
+    pub(crate) fn is_quick(&self, order: &Order) -> bool {
+        match &order.exec {
+            Exec::Func { name } => !matches!(self.settings().functions.find(name), Some(Function::Slow(_))),
+            Exec::Queue | Exec::Flow { .. } | Exec::Http | Exec::Script(_) => false,
+        }
+    }
+
     /// Makes a call; the answer of a quick function is returned at once.
     pub(crate) fn make(&self, order: Order) -> Option<Envelope> {
         if self.is_draining() {
@@ -82,6 +96,10 @@ impl Calls {
             // Rows of the commit: a job, or a message that starts a child run.
             Exec::Queue | Exec::Flow { .. } => None,
             Exec::Func { name } => match self.settings().functions.find(name) {
+                Some(Function::Quick(_)) if !is_light(&order.input, LIGHT_BYTES) => {
+                    self.make_later(order);
+                    None
+                }
                 Some(Function::Quick(function)) => {
                     let call = FunctionCall::of(&order);
                     let outcome = catch_unwind(AssertUnwindSafe(|| function(&call)));
@@ -119,18 +137,24 @@ impl Calls {
         });
     }
 
+    /// Calls a quick function with a large input, on a thread for long work.
+    async fn compute(&self, function: QuickFunction, order: &Order) -> CallResult {
+        let call = FunctionCall::of(order);
+        let logger = call.logger.clone();
+        let _permit = self.ctx().long_work.decision().await;
+        let outcome = aside(move || function(&call)).await;
+        // Without an outcome, the server stops: the next one makes the call again.
+        CallResult { log: logger.take(), ..CallResult::of(outcome.unwrap_or(CallOutcome::ServerLost)) }
+    }
+
     async fn perform(&self, order: &Order, cancel: &CancellationToken) -> CallResult {
         let Exec::Func { name } = &order.exec else { return self.call(order, cancel).await };
-        let Some(Function::Slow(function)) = self.settings().functions.find(name) else {
-            return CallResult::of(self.settings().functions.unknown(name));
+        let function = match self.settings().functions.find(name) {
+            Some(Function::Slow(function)) => function,
+            Some(Function::Quick(function)) => return self.compute(function.clone(), order).await,
+            None => return CallResult::of(self.settings().functions.unknown(name)),
         };
-        let limit = order.deadline.map(|at| self.clock().until(at));
-        let late = async {
-            match limit {
-                Some(limit) => tokio::time::sleep(limit).await,
-                None => std::future::pending().await,
-            }
-        };
+        let late = self.clock().sleep_until(order.deadline.unwrap_or(LATEST));
         let call = FunctionCall::of(order);
         let logger = call.logger.clone();
         let outcome = tokio::select! {

@@ -1,20 +1,28 @@
 //! Calls to scripts on this machine. Disabled unless the operator allows them.
 //!
-//! A script runs in a process group of its own, in a directory of its own that is removed afterwards, and sees nothing
-//! of the server's environment but `PATH` and `LANG`. Nothing goes through a shell unless the script is one. When it
-//! ends, times out or is canceled, the whole group is killed. A process that left the group on purpose is not found;
-//! the server does not wait for it.
+//! A script runs under a supervisor ([`launcher`] explains it), in a session and a directory of its own that is removed
+//! afterwards, with limits, and sees nothing of the server's environment but `PATH` and `LANG`. Nothing goes through a
+//! shell unless the script is one. When it ends, times out or is canceled, or when the server dies, every process that
+//! it started is killed. The next attempt of the same visit waits for that.
 
-use std::ffi::OsString;
+pub mod launcher;
+mod limits;
+mod script_dir;
+mod user;
+
+use std::collections::BTreeMap;
 use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::{Child, Command};
 use tokio::task::JoinSet;
 use windlass_engine::effect::Order;
@@ -29,10 +37,13 @@ use super::{CallLimit, failed, failed_for_good};
 use crate::calls::Calls;
 use crate::calls::log::Log;
 use crate::part::RuntimePart;
+use crate::{ScriptPolicy, Settings};
 
-mod workshop;
+use launcher::{ExecOrder, LauncherStage, SuperviseOrder, SupervisorReport, frame, frame_of};
+use script_dir::ScriptDir;
 
-use workshop::Workshop;
+pub use limits::ScriptLimits;
+pub use user::{ScriptUser, runs_as_root};
 
 /// Bytes of a result.
 const RESULT_BYTES_MAX: usize = 1 << 20;
@@ -41,16 +52,31 @@ const LOG_BYTES_MAX: usize = 64 << 10;
 /// Lines of a log that go into a message, and their bytes.
 const LAST_LINES: usize = 10;
 const LAST_BYTES: usize = 2_000;
-/// How long the pipes of an ended script are read: its output is there already, and the server does not wait for
-/// processes that still hold the pipes open.
+/// How long the end of a script is waited for after the order to kill it: its processes are gone within moments, unless
+/// one waits for a device.
 const DRAIN: Duration = Duration::from_secs(1);
+/// How often a server looks whether another one may take over its calls.
+const LOOK_AROUND: Duration = Duration::from_millis(500);
+
+/// Makes the environment and the memory of this process unreadable for other processes of its user, such as scripts.
+/// The system then writes no core dump of it either. Root may still read everything.
+pub fn hide_process() -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
+    Ok(())
+}
 
 /// How a script ended.
 enum ScriptEnd {
     Exited(ExitStatus),
+    NotStarted(io::Error),
+    /// An earlier attempt of the visit did not end in time.
+    NoTurn,
     TooLong,
     TooMuch,
-    Unknown(io::Error),
+    /// Another server may be about to make the call.
+    ServerLost,
+    Unknown(String),
 }
 
 impl Calls {
@@ -71,120 +97,171 @@ impl Calls {
             return (failed(FaultKind::Timeout, message), Log::default());
         };
         let limit = if script.timeout_ms > 0 { limit.at_most(script.timeout_ms) } else { limit };
-        let mut started = match start(order, script).await {
+        let mut started = match start(order, script, self.settings()).await {
             Ok(started) => started,
             Err(outcome) => return (outcome, Log::default()),
         };
-        let ended = started.wait(limit).await;
+        let ended = tokio::select! {
+            biased;
+            ended = started.wait(limit) => ended,
+            () = self.other_server_may_call() => ScriptEnd::ServerLost,
+        };
+        started.close().await;
         let (result, log) = (started.result.take(), text(&started.log.take()));
-        let outcome = outcome(&ended, script.output_mode, &result, &log, limit);
-        started.workshop.close().await;
+        let ended = match ended {
+            ScriptEnd::Exited(_) if started.result.is_over.is_cancelled() => ScriptEnd::TooMuch,
+            ended => ended,
+        };
+        let outcome = outcome(&ended, script, &result, &log, limit, self.settings().script_limits);
         (outcome, Log::of_text(log))
+    }
+
+    /// Waits until this server may make no calls, because others may take it for dead.
+    async fn other_server_may_call(&self) {
+        while self.cluster().may_call() {
+            tokio::time::sleep(LOOK_AROUND).await;
+        }
+    }
+
+    /// Removes the directories that scripts of killed servers left on this machine.
+    pub(crate) async fn remove_script_leftovers(self) {
+        if self.settings().scripts == ScriptPolicy::Off {
+            return;
+        }
+        let removing =
+            tokio::task::spawn_blocking(|| script_dir::remove_leftovers(&script_dir::open_root()?));
+        match removing.await {
+            Ok(Ok(0)) | Err(_) => {}
+            Ok(Ok(n)) => tracing::info!("removed {n} directories that killed scripts left"),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "directories that killed scripts left cannot be removed")
+            }
+        }
     }
 }
 
 /// A script at work. Dropped, it is killed with everything it started.
 struct RunningScript {
-    child: Child,
-    group: ProcessGroup,
+    supervisor: Child,
+    /// The order and the input of the script.
+    first: Vec<u8>,
+    /// Its end is the order to kill the script.
+    control: Option<OwnedWriteHalf>,
+    reports: Lines<BufReader<OwnedReadHalf>>,
     pipes: JoinSet<()>,
     result: ScriptOutput,
     log: ScriptOutput,
-    workshop: Workshop,
 }
 
-async fn start(order: &Order, script: &Script) -> Result<RunningScript, CallOutcome> {
-    let workshop = Workshop::open(script).await.map_err(|error| {
+async fn start(order: &Order, script: &Script, settings: &Settings) -> Result<RunningScript, CallOutcome> {
+    let Some((program, args)) = settings.script_launcher.split_first() else {
+        let message = "this program has no launcher of scripts: set `script_launcher` of its settings";
+        return Err(failed_for_good(FaultKind::Error, message));
+    };
+    let root = tokio::task::spawn_blocking(script_dir::open_root).await.map_err(io::Error::other);
+    let root = root.flatten().map_err(|error| {
         failed(FaultKind::Error, format!("no directory could be made for the script: {error}"))
     })?;
-    let mut command = command(script, &workshop)?;
+    let dir = ScriptDir::of_visit(root, order.run, &order.key);
+    let supervise = supervise_order(script, dir, settings)?;
     let input = match script.stdin_mode {
-        StdinMode::Json => Some(stdin(order)?),
-        StdinMode::None => None,
+        StdinMode::Json => stdin(order)?,
+        StdinMode::None => Vec::new(),
     };
-    command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
-    let mut child = command.spawn().map_err(|error| not_started(script, &error))?;
-    let group = ProcessGroup::of(&child);
+    let mut first =
+        frame_of(&supervise).map_err(|error| failed_for_good(FaultKind::Input, error.to_string()))?;
+    first.extend(frame(&input));
+    let launched =
+        |error| failed(FaultKind::Error, format!("the launcher of scripts cannot be started: {error}"));
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(launched)?;
+    ours.set_nonblocking(true).map_err(launched)?;
+    let (reports, control) = UnixStream::from_std(ours).map_err(launched)?.into_split();
+    let mut supervisor = Command::new(program)
+        .args(args)
+        .arg(LauncherStage::Supervise.word())
+        .env_clear()
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(launched)?;
     let result = ScriptOutput::new(RESULT_BYTES_MAX, ExcessOutput::Stops);
     let log = ScriptOutput::new(LOG_BYTES_MAX, ExcessOutput::Scrolls);
     let mut pipes = JoinSet::new();
-    if let (Some(mut to), Some(input)) = (child.stdin.take(), input) {
-        pipes.spawn(async move {
-            // A script need not read its input.
-            let _ = to.write_all(&input).await;
-        });
-    }
-    if let Some(from) = child.stdout.take() {
+    if let Some(from) = supervisor.stdout.take() {
         pipes.spawn(result.clone().read(from));
     }
-    if let Some(from) = child.stderr.take() {
+    if let Some(from) = supervisor.stderr.take() {
         pipes.spawn(log.clone().read(from));
     }
-    Ok(RunningScript { child, group, pipes, result, log, workshop })
+    let reports = BufReader::new(reports).lines();
+    Ok(RunningScript { supervisor, first, control: Some(control), reports, pipes, result, log })
 }
 
 impl RunningScript {
     async fn wait(&mut self, limit: CallLimit) -> ScriptEnd {
-        let ended = tokio::select! {
-            biased;
-            exited = self.child.wait() => exited.map_or_else(ScriptEnd::Unknown, ScriptEnd::Exited),
-            () = self.result.is_over.cancelled() => ScriptEnd::TooMuch,
-            () = tokio::time::sleep_until(limit.ends_at) => ScriptEnd::TooLong,
+        let RunningScript { first, control, reports, result, .. } = self;
+        let mut is_started = false;
+        let running = async {
+            if let Some(control) = control {
+                // A launcher that is gone says so by its missing report.
+                let _ = control.write_all(&std::mem::take(first)).await;
+            }
+            read_reports(reports, &mut is_started).await
         };
-        self.group.kill();
-        let pipes = &mut self.pipes;
+        tokio::select! {
+            biased;
+            ended = running => ended,
+            () = result.is_over.cancelled() => ScriptEnd::TooMuch,
+            () = tokio::time::sleep_until(limit.ends_at) => {
+                if is_started { ScriptEnd::TooLong } else { ScriptEnd::NoTurn }
+            }
+        }
+    }
+
+    /// Gives the order to kill everything that is left, and reads the rest of the output.
+    async fn close(&mut self) {
+        drop(self.control.take());
         let closing = async {
-            // After an exit this has been answered already.
-            let _ = self.child.wait().await;
-            while pipes.join_next().await.is_some() {}
+            // An error means that the process is gone.
+            let _ = self.supervisor.wait().await;
+            while self.pipes.join_next().await.is_some() {}
         };
         let _ = tokio::time::timeout(DRAIN, closing).await;
-        match ended {
-            ScriptEnd::Exited(_) if self.result.is_over.is_cancelled() => ScriptEnd::TooMuch,
-            ended @ (ScriptEnd::Exited(_)
-            | ScriptEnd::TooLong
-            | ScriptEnd::TooMuch
-            | ScriptEnd::Unknown(_)) => ended,
-        }
     }
 }
 
-/// A process group, killed at the latest when this is dropped.
-struct ProcessGroup(Option<Pid>);
-
-impl ProcessGroup {
-    fn of(leader: &Child) -> Self {
-        ProcessGroup(leader.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw))
-    }
-
-    /// Kills the remaining processes. The system does not reuse a group id while a process is in the group; when the
-    /// group is empty, this runs within moments of the leader's end, long before ids wrap around.
-    fn kill(&mut self) {
-        if let Some(group) = self.0.take() {
-            // An error means that the group is empty.
-            let _ = kill_process_group(group, Signal::KILL);
+/// Reads the supervisor's reports until the last one.
+async fn read_reports(reports: &mut Lines<BufReader<OwnedReadHalf>>, is_started: &mut bool) -> ScriptEnd {
+    loop {
+        let line = match reports.next_line().await {
+            Ok(Some(line)) => line,
+            Ok(None) => return ScriptEnd::Unknown("its supervisor was killed".to_owned()),
+            Err(error) => return ScriptEnd::Unknown(error.to_string()),
+        };
+        match serde_json::from_str(&line) {
+            Ok(SupervisorReport::Started) => *is_started = true,
+            Ok(SupervisorReport::Ended { status }) => return ScriptEnd::Exited(ExitStatus::from_raw(status)),
+            Ok(SupervisorReport::NotStarted(failure)) => return ScriptEnd::NotStarted(failure.error()),
+            Err(error) => return ScriptEnd::Unknown(error.to_string()),
         }
-    }
-}
-
-impl Drop for ProcessGroup {
-    fn drop(&mut self) {
-        self.kill();
     }
 }
 
 /// The command line: the code by the interpreter of its language, or by the command, or the command alone.
-fn command(script: &Script, workshop: &Workshop) -> Result<Command, CallOutcome> {
-    let (program, mut args): (&str, Vec<OsString>) = match (&workshop.code, script.language.as_str()) {
-        (Some(file), "") if !script.cmd.is_empty() => {
-            let args = script.args.iter().map(OsString::from);
-            (&script.cmd, args.chain([OsString::from(file)]).collect())
-        }
-        (Some(file), language) => {
-            let args = script.args.iter().map(OsString::from);
-            (interpreter(language)?, [OsString::from(file)].into_iter().chain(args).collect())
-        }
-        (None, _) => (&script.cmd, script.args.iter().map(OsString::from).collect()),
+fn supervise_order(
+    script: &Script,
+    dir: ScriptDir,
+    settings: &Settings,
+) -> Result<SuperviseOrder, CallOutcome> {
+    let code = (!script.code.is_empty())
+        .then(|| (format!("script{}", extension(&script.language)), script.code.clone()));
+    let file = code.as_ref().map(|(name, _)| dir.path().join(name).to_string_lossy().into_owned());
+    let given = script.args.iter().cloned();
+    let (program, args): (&str, Vec<String>) = match (file, script.language.as_str()) {
+        (Some(file), "") if !script.cmd.is_empty() => (&script.cmd, given.chain([file]).collect()),
+        (Some(file), language) => (interpreter(language)?, [file].into_iter().chain(given).collect()),
+        (None, _) => (&script.cmd, given.collect()),
     };
     if program.is_empty() {
         let message = "the script says neither `cmd` nor `code` and `language`: give one of them";
@@ -194,27 +271,36 @@ fn command(script: &Script, workshop: &Workshop) -> Result<Command, CallOutcome>
         let message = format!("`work_dir` {} is not a directory on this server", excerpt(&script.work_dir));
         return Err(failed_for_good(FaultKind::Error, message));
     }
-    let mut command = Command::new(program);
-    command
-        .args(args.drain(..))
-        .current_dir(if script.work_dir.is_empty() {
-            workshop.path.clone()
-        } else {
-            PathBuf::from(&script.work_dir)
-        })
-        .env_clear()
-        .env("PATH", inherited("PATH", "/usr/local/bin:/usr/bin:/bin"))
-        .env("LANG", inherited("LANG", "C.UTF-8"))
-        .env("HOME", &workshop.path)
-        .envs(&script.env)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0);
-    Ok(command)
+    let own = [
+        ("PATH", inherited("PATH", "/usr/local/bin:/usr/bin:/bin")),
+        ("LANG", inherited("LANG", "C.UTF-8")),
+        ("HOME", dir.path().to_string_lossy().into_owned()),
+    ];
+    let mut env: BTreeMap<String, String> = own.map(|(name, value)| (name.to_owned(), value)).into();
+    env.extend(script.env.clone());
+    let exec = ExecOrder {
+        program: program.to_owned(),
+        args,
+        env,
+        work_dir: if script.work_dir.is_empty() { dir.path() } else { PathBuf::from(&script.work_dir) },
+        limits: settings.script_limits,
+        user: settings.script_user,
+    };
+    Ok(SuperviseOrder { launcher: settings.script_launcher.clone(), dir, code, exec })
 }
 
-fn inherited(name: &str, otherwise: &str) -> OsString {
-    std::env::var_os(name).unwrap_or_else(|| otherwise.into())
+/// Some interpreters go by it.
+fn extension(language: &str) -> &'static str {
+    match language {
+        "python" => ".py",
+        "javascript" | "node" => ".js",
+        "bash" | "sh" => ".sh",
+        _ => "",
+    }
+}
+
+fn inherited(name: &str, otherwise: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| otherwise.to_owned())
 }
 
 fn interpreter(language: &str) -> Result<&'static str, CallOutcome> {
@@ -231,7 +317,7 @@ fn interpreter(language: &str) -> Result<&'static str, CallOutcome> {
 }
 
 fn stdin(order: &Order) -> Result<Vec<u8>, CallOutcome> {
-    let mut input = json!({"input": &*order.input, "params": &*order.params.merged()});
+    let mut input = json!({"input": &*order.input, "params": order.params});
     if let Some(memo) = &order.memo {
         input["memo"] = Value::clone(memo);
     }
@@ -254,15 +340,29 @@ fn not_started(script: &Script, error: &io::Error) -> CallOutcome {
     }
 }
 
-fn outcome(ended: &ScriptEnd, mode: OutputMode, result: &[u8], log: &str, limit: CallLimit) -> CallOutcome {
+fn outcome(
+    ended: &ScriptEnd,
+    script: &Script,
+    result: &[u8],
+    log: &str,
+    limit: CallLimit,
+    limits: ScriptLimits,
+) -> CallOutcome {
     let with_log = |what: String| match last_lines(log) {
         "" => what,
         lines => format!("{what}: {lines}"),
     };
     match ended {
-        ScriptEnd::Exited(status) if status.success() => read_result(mode, result),
+        ScriptEnd::Exited(status) if status.success() => read_result(script.output_mode, result),
         ScriptEnd::Exited(status) => {
-            failed(FaultKind::Error, with_log(format!("the script failed ({status})")))
+            let hint = limits.hint(*status, last_lines(log)).map(|hint| format!("; perhaps {hint}"));
+            let what = format!("the script failed ({status}{})", hint.unwrap_or_default());
+            failed(FaultKind::Error, with_log(what))
+        }
+        ScriptEnd::NotStarted(error) => not_started(script, error),
+        ScriptEnd::NoTurn => {
+            let what = "an earlier attempt of the script still lives on this machine";
+            failed(FaultKind::Timeout, format!("{what}: it was not started within {} ms", limit.ms()))
         }
         ScriptEnd::TooLong => {
             let what = format!("the script did not end within {} ms and was killed", limit.ms());
@@ -273,8 +373,9 @@ fn outcome(ended: &ScriptEnd, mode: OutputMode, result: &[u8], log: &str, limit:
                 format!("the script wrote more than {RESULT_BYTES_MAX} bytes to stdout: write less");
             failed_for_good(FaultKind::Error, message)
         }
-        ScriptEnd::Unknown(error) => {
-            failed(FaultKind::Error, with_log(format!("how the script ended is not known ({error})")))
+        ScriptEnd::ServerLost => CallOutcome::ServerLost,
+        ScriptEnd::Unknown(reason) => {
+            failed(FaultKind::Error, with_log(format!("how the script ended is not known ({reason})")))
         }
     }
 }

@@ -63,6 +63,8 @@ async fn register_row(runtime: &Runtime, id: &str, url: String, change: impl FnO
         load: 0,
         capacity: 0,
         is_draining: false,
+        peer: String::new(),
+        replaced: None,
         registered_at: now,
         beat_at: now,
     };
@@ -120,7 +122,7 @@ async fn a_worker_is_asked_as_documented_and_its_result_is_taken() {
     assert_eq!(asked.header("windlass-node"), "fe/3");
     assert_eq!(asked.header("windlass-attempt"), "2");
     assert_eq!(asked.header("windlass-fence"), "4");
-    assert_eq!(asked.header("windlass-call"), format!("{}.4", order.run));
+    assert_eq!(asked.header("windlass-call"), runtime.grants().signed(order.run, Fence(4)));
     assert_eq!(asked.header("idempotency-key"), "run_7/fe/3/1");
     assert_eq!(asked.header("content-type"), "application/json");
     let deadline: i64 = asked.header("windlass-deadline").parse().unwrap();

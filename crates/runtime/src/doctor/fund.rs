@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use windlass_engine::counter::Seq;
 use windlass_engine::id::RunId;
 use windlass_engine::input::Input;
 use windlass_engine::money::Amount;
@@ -19,7 +20,7 @@ use crate::runs::mailbox::Envelope;
 pub(super) struct StuckRun {
     pub(super) run: RunId,
     /// The length of its journal.
-    pub(super) len: u64,
+    pub(super) len: Seq,
 }
 
 /// Money that calls wait for although it is there.
@@ -80,7 +81,7 @@ impl Doctor {
                     format!("calls wait for {needs}, and account `{account}` has {balance}")
                 }
             };
-            findings.push(DoctorFinding { subject: run.to_string(), node: None, what, repaired: repair });
+            findings.push(DoctorFinding { repaired: repair, ..DoctorFinding::about(run, what) });
         }
         Ok(())
     }

@@ -3,11 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use windlass_engine::counter::Seq;
 use windlass_engine::id::RunId;
 use windlass_engine::money::{Amount, Movement, MovementKind, job_of_key};
+use windlass_store::StoreError;
 use windlass_store::account::{AccountRow, LedgerQuery, LedgerRow};
 use windlass_store::run::RunRef;
 
+use super::rows::RESTORE;
 use super::{DoctorFinding, DoctorReport, FINDINGS_MAX};
 use crate::RuntimeError;
 use crate::doctor::Doctor;
@@ -20,7 +23,7 @@ const PAGE_SIZE: usize = 1_000;
 #[derive(Default)]
 struct LedgerSums {
     /// The number of the last row.
-    seq: u64,
+    seq: Seq,
     balance: i128,
     /// The difference between stored and summed balances since the last reported row.
     off: i128,
@@ -40,7 +43,7 @@ impl LedgerSums {
         let (before, wrong) = (self.seq, self.add_movement(row));
         self.seq = row.seq;
         // Missing rows may add up to zero.
-        let is_next = before.checked_add(1) == Some(row.seq);
+        let is_next = before.next() == row.seq;
         if is_next { wrong } else { Some(format!("its ledger goes from entry {before} to {}", row.seq)) }
     }
 
@@ -81,7 +84,15 @@ impl Doctor {
             let Some(last) = accounts.last() else { return Ok(()) };
             after = Some(last.id.clone());
             for account in accounts {
-                self.examine_account(account, found).await?;
+                let id = account.id.clone();
+                match self.examine_account(account, found).await {
+                    Err(RuntimeError::Store(StoreError::Corrupt(reason))) => {
+                        let what = format!("its ledger cannot be read: {reason}");
+                        let remedy = Some(RESTORE.to_owned());
+                        found.findings.push(DoctorFinding { remedy, ..DoctorFinding::about(id, what) });
+                    }
+                    examined => examined?,
+                }
             }
         }
     }
@@ -93,12 +104,9 @@ impl Doctor {
     ) -> Result<(), RuntimeError> {
         found.n_accounts += 1;
         let sums = self.add_up(&account, found).await?;
-        let mut told = |what: String| {
-            let (subject, node) = (account.id.clone(), None);
-            found.findings.push(DoctorFinding { subject, node, what, repaired: false });
-        };
-        if sums.seq < account.revision.0 {
-            told(format!("its ledger ends with entry {}, there were {}", sums.seq, account.revision));
+        let mut told = |what: String| found.findings.push(DoctorFinding::about(&account.id, what));
+        if sums.seq < account.ledger_len() {
+            told(format!("its ledger ends with entry {}, there were {}", sums.seq, account.ledger_len()));
         }
         // A difference that its last row already showed was reported there.
         if sums.balance + sums.off != i128::from(account.balance) {
@@ -112,12 +120,8 @@ impl Doctor {
                 return Ok(());
             }
             if self.is_left_open(&account.id, &subject, &charge).await? {
-                found.findings.push(DoctorFinding {
-                    subject: account.id.clone(),
-                    node: None,
-                    what: format!("`{subject}` has ended, and its charge of {} is open", charge.held),
-                    repaired: false,
-                });
+                let what = format!("`{subject}` has ended, and its charge of {} is open", charge.held);
+                found.findings.push(DoctorFinding::about(&account.id, what));
             }
         }
         Ok(())
@@ -129,8 +133,8 @@ impl Doctor {
         account: &AccountRow,
         found: &mut DoctorReport,
     ) -> Result<LedgerSums, RuntimeError> {
-        let (mut sums, mut after) = (LedgerSums::default(), 0);
-        while after < account.revision.0 {
+        let (mut sums, mut after, len) = (LedgerSums::default(), Seq::ZERO, account.ledger_len());
+        while after < len {
             let query = LedgerQuery {
                 account: account.id.clone(),
                 after,
@@ -140,10 +144,10 @@ impl Doctor {
             let rows = self.store().ledger(self.project(), query).await?;
             let Some(last) = rows.last() else { break };
             after = last.seq;
-            for row in rows.iter().filter(|row| row.seq <= account.revision.0) {
+            for row in rows.iter().filter(|row| row.seq <= len) {
                 if let Some(what) = sums.add(row).filter(|_| found.findings.len() < FINDINGS_MAX) {
-                    let (subject, node) = (account.id.clone(), row.posting.node());
-                    found.findings.push(DoctorFinding { subject, node, what, repaired: false });
+                    let node = row.posting.node();
+                    found.findings.push(DoctorFinding { node, ..DoctorFinding::about(&account.id, what) });
                 }
             }
         }
@@ -194,7 +198,7 @@ mod tests {
     /// The ledger of these movements, with these balances after them.
     fn rows(movements: &[(Movement, i64)]) -> Vec<LedgerRow> {
         let row = |((movement, balance_after), seq): (&(Movement, i64), u64)| LedgerRow {
-            seq,
+            seq: Seq(seq),
             posting: Posting { account: "a".to_owned(), movement: movement.clone() },
             balance_after: Amount(*balance_after),
             at: Timestamp(0),

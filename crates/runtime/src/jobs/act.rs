@@ -42,7 +42,11 @@ impl Jobs {
     }
 
     async fn act(&self, job: JobId, input: JobInput) -> Result<JobRow, JobError> {
-        self.runs().admit()?;
+        if matches!(input, JobInput::Cancel) {
+            self.runs().admit_control()?;
+        } else {
+            self.runs().admit()?;
+        }
         let jobs = self.clone();
         self.ctx().to_the_end(async move { jobs.act_on_stored(job, input).await }).await?
     }
@@ -80,6 +84,7 @@ fn refused(error: StoreError) -> JobError {
         error @ (StoreError::Conflict { .. }
         | StoreError::Unavailable(_)
         | StoreError::Corrupt(_)
+        | StoreError::Damaged(_)
         | StoreError::Refused(_)) => error.into(),
     }
 }

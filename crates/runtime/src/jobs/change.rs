@@ -148,7 +148,10 @@ impl Jobs {
                     }
                 }
                 Err(
-                    error @ (StoreError::Conflict { .. } | StoreError::Refused(_) | StoreError::Corrupt(_)),
+                    error @ (StoreError::Conflict { .. }
+                    | StoreError::Refused(_)
+                    | StoreError::Corrupt(_)
+                    | StoreError::Damaged(_)),
                 ) => Err(error),
             };
             if answer.is_ok() {

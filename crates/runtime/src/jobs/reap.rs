@@ -52,9 +52,8 @@ impl Reaper {
     /// Looks at jobs when their time has come.
     pub(crate) async fn reap_loop(self) {
         loop {
-            let wait = self.clock().until(self.next_job_wake());
             tokio::select! {
-                () = tokio::time::sleep(wait) => {}
+                () = self.clock().sleep_until(self.next_job_wake()) => {}
                 () = self.state().sooner.notified() => continue,
                 () = self.stopped() => return,
             }
@@ -188,7 +187,7 @@ impl Reaper {
         match self.jobs().reload(id).await {
             // Even if it was known already, its wake-up was taken out.
             Ok(Some(row)) => self.state().dispatch.wake(id, row.job.wake_at()),
-            Ok(None) => {}
+            Ok(None) | Err(StoreError::Corrupt(_)) => {}
             Err(error) => return self.reap_later(id, &error),
         }
         true
@@ -221,6 +220,8 @@ impl Reaper {
             rows[at] = match row {
                 Ok(Some(row)) => DueRow::Found(row),
                 Ok(None) => DueRow::Gone,
+                // The next sweep finds it again, in case that it can be read by then.
+                Err(StoreError::Corrupt(_)) => DueRow::Gone,
                 Err(_) => DueRow::Unread,
             };
         }

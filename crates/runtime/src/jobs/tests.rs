@@ -134,7 +134,7 @@ async fn a_claimed_job_has_everything_its_worker_needs() {
     let claimed = server.take_one("q").await;
     assert_eq!((claimed.job, claimed.fence, claimed.attempt), (ids[0], Fence(1), 1));
     assert_eq!((claimed.queue.as_str(), claimed.service.as_str()), ("q", "work"));
-    assert_eq!((&*claimed.input, &*claimed.params), (&json!({"n": 1}), &json!({})));
+    assert_eq!((&*claimed.input, claimed.params.is_empty()), (&json!({"n": 1}), true));
     assert_eq!(claimed.key, ids[0].to_string());
     assert_eq!(claimed.lease_until, claimed.started_at.after(30_000));
     assert_eq!(claimed.deadline, Some(claimed.started_at.after(5_000)));

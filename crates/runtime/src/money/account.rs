@@ -1,6 +1,7 @@
 //! Accounts: opening them and depositing. A deposit is made once per key.
 
 use uuid::Uuid;
+use windlass_engine::counter::Seq;
 use windlass_engine::id::CommandId;
 use windlass_engine::money::{Amount, LedgerFault, Movement};
 use windlass_store::account::{AccountRow, LedgerQuery, LedgerRow, Posting};
@@ -119,7 +120,7 @@ impl Money {
         let (seq, rest) = uuid.as_u64_pair();
         let id = MessageId {
             part: u32::try_from(rest >> 32).unwrap_or_default(),
-            ..MessageId::new(Party::Account(account.to_owned()), seq >> 1)
+            ..MessageId::new(Party::Account(account.to_owned()), Seq(seq >> 1))
         };
         let to = Party::Account(account.to_owned());
         let message = Message { id, to, at: now, note: Note::BalanceChanged };

@@ -210,11 +210,8 @@ impl Money {
             };
             for (run, told) in map_concurrent(fits, WAKE_CONCURRENCY, tell).await.into_iter().flatten() {
                 match told {
-                    SubmitReply::Trouble(
-                        error @ (RuntimeError::Journal { .. } | RuntimeError::Definition(_)),
-                    ) => {
-                        tracing::error!(%run, %error, "a run cannot be read, so it goes on waiting for money");
-                    }
+                    // It goes on waiting for money.
+                    SubmitReply::Trouble(error) if self.runs().is_set_aside(run, &error) => {}
                     SubmitReply::Trouble(error) => trouble = Some(error),
                     SubmitReply::Taken(_)
                     | SubmitReply::Refused(_)

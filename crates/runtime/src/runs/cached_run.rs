@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use windlass_engine::counter::Seq;
 use windlass_engine::id::{FlowId, RunId};
 use windlass_engine::journal::{self, Entry};
 use windlass_engine::plan::Plan;
@@ -10,12 +11,17 @@ use windlass_store::projection::Projection;
 use windlass_store::run::{Origin, RunRef, RunRow, Since};
 
 use crate::RuntimeError;
+use crate::long_work::aside;
 use crate::part::RuntimePart;
 use crate::runs::RunView;
 use crate::runs::Runs;
 
 /// Entries read at once.
 const ENTRIES: usize = 1_000;
+/// Events that are folded on the thread of the caller: about a millisecond.
+const INLINE_EVENTS: usize = 1_000;
+/// How often a journal may be shorter than its run says, before it counts as damaged.
+const SHORT_MAX: u32 = 3;
 /// A snapshot is made no more often than every so many events.
 const SNAPSHOT_EVENTS: u64 = 2_000;
 
@@ -26,7 +32,7 @@ pub(crate) struct CachedRun {
     pub(crate) projection: Projection,
     pub(crate) flow: FlowId,
     /// Entries in its journal.
-    pub(crate) len: u64,
+    pub(crate) len: Seq,
     /// Events before the newest snapshot.
     snapped: u64,
 }
@@ -34,7 +40,14 @@ pub(crate) struct CachedRun {
 impl CachedRun {
     /// A run that nothing has happened to.
     fn new(run: RunId, flow: FlowId, plan: Arc<Plan>) -> Self {
-        CachedRun { run: Run::new(run), plan, projection: Projection::default(), flow, len: 0, snapped: 0 }
+        CachedRun {
+            run: Run::new(run),
+            plan,
+            projection: Projection::default(),
+            flow,
+            len: Seq::ZERO,
+            snapped: 0,
+        }
     }
 
     /// A snapshot to be stored beside the journal, when that is long enough: each snapshot follows at least as many
@@ -52,7 +65,7 @@ impl CachedRun {
 /// A run folded from its stored journal.
 struct Folded {
     run: Run,
-    len: u64,
+    len: Seq,
     snapped: u64,
 }
 
@@ -77,7 +90,7 @@ impl Runs {
     }
 
     /// The state of a run after so many entries of its journal; `None` = no such run, or fewer entries.
-    pub async fn view_at(&self, run: RunId, len: u64) -> Result<Option<RunView>, RuntimeError> {
+    pub async fn view_at(&self, run: RunId, len: Seq) -> Result<Option<RunView>, RuntimeError> {
         let found = self.fold(run, Some(len)).await?.filter(|(_, _, folded)| folded.len == len);
         Ok(found.map(|(row, plan, folded)| RunView { row, plan, state: Arc::new(folded.run) }))
     }
@@ -85,8 +98,9 @@ impl Runs {
     async fn fold(
         &self,
         id: RunId,
-        at: Option<u64>,
+        at: Option<Seq>,
     ) -> Result<Option<(RunRow, Arc<Plan>, Folded)>, RuntimeError> {
+        let mut n_short = 0;
         loop {
             let Some(row) = self.store().run(self.project(), RunRef::Id(id)).await? else { return Ok(None) };
             let plan = self.plan(row.origin.version).await?;
@@ -96,6 +110,12 @@ impl Runs {
             if at.is_some() || folded.len == row.len {
                 return Ok(Some((row, plan, folded)));
             }
+            // The journal was read after the row, so it is at least as long, unless the run was deleted meanwhile.
+            n_short += u32::from(folded.len < row.len);
+            if n_short > SHORT_MAX {
+                let reason = format!("it ends with entry {}, and there were {}", folded.len, row.len);
+                return Err(RuntimeError::Journal { run: id, reason });
+            }
         }
     }
 
@@ -103,27 +123,34 @@ impl Runs {
     async fn replay(
         &self,
         id: RunId,
-        plan: &Plan,
-        upto: u64,
+        plan: &Arc<Plan>,
+        upto: Seq,
         from_snapshot: bool,
     ) -> Result<Folded, RuntimeError> {
         let unreadable = |reason: String| RuntimeError::Journal { run: id, reason };
-        let mut folded = Folded { run: Run::new(id), len: 0, snapped: 0 };
-        let mut since = if from_snapshot { Since::Snapshot } else { Since::Entry(0) };
+        let mut folded = Folded { run: Run::new(id), len: Seq::ZERO, snapped: 0 };
+        let mut since = if from_snapshot { Since::Snapshot } else { Since::Entry(Seq::ZERO) };
         while folded.len < upto {
             let part = self.store().journal(self.project(), id, since, ENTRIES).await?;
             if let Some(snapshot) = part.snapshot {
-                let run = journal::decode_snapshot(&snapshot.bytes);
-                folded.run = run.map_err(|error| unreadable(error.to_string()))?;
+                match journal::decode_snapshot(&snapshot.bytes) {
+                    Ok(run) => folded.run = run,
+                    Err(error) => {
+                        tracing::warn!(run = %id, %error, "a snapshot cannot be read: the whole journal is read");
+                        return Box::pin(self.replay(id, plan, upto, false)).await;
+                    }
+                }
                 (folded.len, folded.snapped) = (snapshot.seq, folded.run.length);
             }
             let n = part.entries.len();
-            for (seq, Entry { at, events, .. }) in
-                part.entries.into_iter().take_while(|(seq, _)| *seq <= upto)
-            {
-                events.iter().for_each(|event| folded.run.apply(plan, event, at));
-                folded.len = seq;
+            let mut expected = folded.len;
+            for (seq, _) in &part.entries {
+                expected = expected.next();
+                if *seq != expected {
+                    return Err(unreadable(format!("entry {expected} is missing")));
+                }
             }
+            folded = fold_entries(self, folded, plan, part.entries, upto).await?;
             if n < ENTRIES {
                 break;
             }
@@ -131,4 +158,28 @@ impl Runs {
         }
         Ok(folded)
     }
+}
+
+/// Folds entries into the state: many of them on a thread for long work.
+async fn fold_entries(
+    runs: &Runs,
+    mut folded: Folded,
+    plan: &Arc<Plan>,
+    entries: Vec<(Seq, Entry)>,
+    upto: Seq,
+) -> Result<Folded, RuntimeError> {
+    let n_events: usize = entries.iter().map(|(_, entry)| entry.events.len()).sum();
+    let plan = plan.clone();
+    let fold = move || {
+        for (seq, Entry { at, events, .. }) in entries.into_iter().take_while(|(seq, _)| *seq <= upto) {
+            events.iter().for_each(|event| folded.run.apply(&plan, event, at));
+            folded.len = seq;
+        }
+        folded
+    };
+    if n_events < INLINE_EVENTS {
+        return Ok(fold());
+    }
+    let _permit = runs.ctx().long_work.read().await;
+    aside(fold).await.ok_or(RuntimeError::Broken)
 }

@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 
 use windlass_engine::counter::Fence;
 use windlass_engine::effect::Effect;
+use windlass_engine::input::{CallOutcome, Input};
 use windlass_engine::money::Amount;
+use windlass_engine::retry::{Fault, FaultKind};
+use windlass_store::job::CallRef;
 use windlass_store::run::RunStatus;
 use windlass_store::schedule::Started;
 
@@ -15,20 +18,24 @@ use crate::part::RuntimePart;
 use crate::runs::Runs;
 use crate::runs::cached_run::CachedRun;
 use crate::runs::mailbox::Envelope;
+use crate::runs::outbox::OutboxDelivery;
+use crate::runs::own_inputs::OwnInputs;
 use crate::runs::submit::CommitEffects;
 
 impl Runs {
-    /// Carries out the effects of a commit; returns the answers of quick functions.
-    pub(crate) fn carry_out(&self, cached: &CachedRun, after: CommitEffects) -> Vec<Envelope> {
+    /// Carries out the effects of a commit; returns the inputs that follow from them at once.
+    pub(crate) fn carry_out(&self, cached: &CachedRun, after: CommitEffects) -> OwnInputs {
         let CommitEffects { effects, standing, jobs, messages, moments } = after;
         let run = cached.run.id;
-        let mut own = Vec::new();
+        let mut own = OwnInputs::default();
         if let Some(standing) = standing {
-            if standing.status == RunStatus::Canceling {
-                own.extend(unclaimed(&jobs));
-            }
+            own.extend(unclaimed(&jobs).filter_map(|call| end_of_unclaimed(cached, call, standing.status)));
             self.stats().record_run(cached, &moments, &jobs, standing.updated_at);
-            self.state().timers.set(run, standing.wake_at, self.clock().now());
+            // The actor itself goes on with an agenda that is still open.
+            let wake_at = standing.wake_at.filter(|_| !cached.run.is_unfinished());
+            self.state().timers.set(run, wake_at, self.clock().now());
+            let starts_children = messages.iter().any(|message| message.note.tree().is_some());
+            OutboxDelivery::of(&self.inner).follow_tree(cached, standing.status, starts_children);
             self.feed().tell(|| RunUpdate {
                 run,
                 flow: cached.flow,
@@ -64,7 +71,7 @@ impl Runs {
         for effect in effects {
             match effect {
                 Effect::Call(order) if stopped.contains(&order.fence) => {}
-                Effect::Call(order) => own.extend(self.calls().make(*order)),
+                Effect::Call(order) => own.call(&self.calls(), *order),
                 Effect::Cancel { fence, .. } => self.calls().cancel(run, fence),
                 // A row of the commit; other runs may wait for the credit.
                 Effect::Move { account, movement } if movement.amount > Amount::ZERO => {
@@ -76,4 +83,18 @@ impl Runs {
         }
         own
     }
+}
+
+/// The end of a call whose job was canceled before a worker claimed it. A run that is canceled, or whose call is out of
+/// time, waits for it, and no worker would tell it.
+fn end_of_unclaimed(cached: &CachedRun, call: &CallRef, status: RunStatus) -> Option<Envelope> {
+    let CallRef { node, fence, .. } = call.clone();
+    let outcome = if status == RunStatus::Canceling {
+        CallOutcome::Canceled
+    } else if cached.run.is_expiring(&cached.plan, &node) {
+        CallOutcome::Failed(Fault::new(FaultKind::NoWorker, "no worker had claimed it"))
+    } else {
+        return None;
+    };
+    Some(Envelope::of(Input::CallEnded { node, fence, outcome, worker: None }))
 }

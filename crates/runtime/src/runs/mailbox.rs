@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use windlass_engine::id::RunId;
 use windlass_engine::input::{Input, Refusal};
 
@@ -23,6 +23,17 @@ pub(crate) struct Envelope {
     pub(crate) input: Input,
     pub(crate) extra: ExtraWrites,
     pub(crate) reply_to: ReplyTo,
+    /// Inputs from outside have one, until they are answered.
+    pub(crate) permit: Option<InputPermit>,
+}
+
+/// One of the inputs from outside that may wait at once.
+pub(crate) struct InputPermit(Arc<AtomicUsize>);
+
+impl Drop for InputPermit {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// The receiver of the reply to an envelope.
@@ -49,7 +60,12 @@ pub(crate) enum SubmitReply {
 impl Envelope {
     /// An envelope without a waiting sender.
     pub(crate) fn of(input: Input) -> Self {
-        Envelope { input, extra: ExtraWrites::default(), reply_to: ReplyTo::Nowhere }
+        Envelope { input, extra: ExtraWrites::default(), reply_to: ReplyTo::Nowhere, permit: None }
+    }
+
+    /// Whether it stops work: it goes before all others, however many wait.
+    fn is_control(&self) -> bool {
+        matches!(self.input, Input::Cancel { .. } | Input::Pause)
     }
 }
 
@@ -57,6 +73,7 @@ impl Envelope {
 pub(crate) struct Mailbox {
     pub(crate) run: RunId,
     inside: Mutex<MailboxState>,
+    arrival: Notify,
 }
 
 struct MailboxState {
@@ -80,7 +97,7 @@ impl Mailbox {
             cached: None,
             touched: Instant::now(),
         };
-        Mailbox { run, inside: Mutex::new(inside) }
+        Mailbox { run, inside: Mutex::new(inside), arrival: Notify::new() }
     }
 
     fn inside(&self) -> MutexGuard<'_, MailboxState> {
@@ -90,21 +107,38 @@ impl Mailbox {
     /// Adds an envelope; `true` = the run has no actor, so the caller has to start one.
     pub(crate) fn put(&self, envelope: Envelope) -> bool {
         let mut inside = self.inside();
-        inside.waiting.push_back(envelope);
+        if envelope.is_control() {
+            // A run starts before it is stopped.
+            let is_start = |first: &Envelope| first.extra.create.is_some();
+            let at = usize::from(inside.waiting.front().is_some_and(is_start));
+            inside.waiting.insert(at, envelope);
+        } else {
+            inside.waiting.push_back(envelope);
+        }
+        self.arrival.notify_one();
         !std::mem::replace(&mut inside.has_actor, true)
     }
 
-    /// The next batch: the actor's own envelopes first. `None` = the mailbox is empty, and the actor ends.
-    pub(crate) fn take(&self, mut own: Vec<Envelope>, max: usize) -> Option<EnvelopeBatch> {
+    /// Completes when an envelope waits.
+    pub(crate) async fn has_envelope(&self) {
+        while self.inside().waiting.is_empty() {
+            self.arrival.notified().await;
+        }
+    }
+
+    /// The next batch: at most so many envelopes of others, and then the actor's own. `None` = the mailbox is empty, and
+    /// the actor ends.
+    pub(crate) fn take(&self, own: Vec<Envelope>, max: usize) -> Option<EnvelopeBatch> {
         let mut inside = self.inside();
         inside.touched = Instant::now();
-        let n = max.saturating_sub(own.len()).min(inside.waiting.len());
-        own.extend(inside.waiting.drain(..n));
-        if own.is_empty() {
+        let n = max.min(inside.waiting.len());
+        let mut envelopes: Vec<Envelope> = inside.waiting.drain(..n).collect();
+        envelopes.extend(own);
+        if envelopes.is_empty() {
             inside.has_actor = false;
             return None;
         }
-        Some(EnvelopeBatch { envelopes: own, cached: inside.cached.take() })
+        Some(EnvelopeBatch { envelopes, cached: inside.cached.take() })
     }
 
     /// Keeps the run in memory for the next envelope.
@@ -131,12 +165,14 @@ impl Mailbox {
 pub(crate) struct Mailboxes {
     shards: Vec<Mutex<HashMap<RunId, Arc<Mailbox>>>>,
     n_waiting: AtomicUsize,
+    /// Those of them that came from outside.
+    n_outside: Arc<AtomicUsize>,
 }
 
 impl Default for Mailboxes {
     fn default() -> Self {
         let shards = std::iter::repeat_with(Mutex::default).take(SHARDS).collect();
-        Mailboxes { shards, n_waiting: AtomicUsize::new(0) }
+        Mailboxes { shards, n_waiting: AtomicUsize::new(0), n_outside: Arc::default() }
     }
 }
 
@@ -179,11 +215,53 @@ impl Mailboxes {
         self.n_waiting.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn arrived(&self) {
-        self.n_waiting.fetch_add(1, Ordering::Relaxed);
+    /// The right to send one more input from outside, if fewer than `max` wait.
+    pub(crate) fn admit(&self, max: usize) -> Option<InputPermit> {
+        let permit = InputPermit(self.n_outside.clone());
+        (self.n_outside.fetch_add(1, Ordering::Relaxed) < max).then_some(permit)
+    }
+
+    pub(crate) fn arrived(&self, n: usize) {
+        self.n_waiting.fetch_add(n, Ordering::Relaxed);
     }
 
     pub(crate) fn answered(&self, n: usize) {
         self.n_waiting.fetch_sub(n, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn inputs_from_outside_are_bounded_and_others_are_not() {
+        let mailboxes = Mailboxes::default();
+        let first = mailboxes.admit(2).unwrap();
+        let second = mailboxes.admit(2).unwrap();
+        assert!(mailboxes.admit(2).is_none());
+        mailboxes.arrived(1_000);
+        drop(first);
+        assert!(mailboxes.admit(2).is_some(), "inputs of the server itself take no permit");
+        drop(second);
+        assert_eq!(mailboxes.n_waiting(), 1_000);
+    }
+
+    #[test]
+    fn a_cancel_goes_before_all_others() {
+        let mailbox = Mailbox::new(RunId::new(Uuid::nil()));
+        for _ in 0..3 {
+            mailbox.put(Envelope::of(Input::TimePassed));
+        }
+        mailbox.put(Envelope::of(Input::Pause));
+        mailbox.put(Envelope::of(Input::Cancel { reason: None, by: None }));
+        let batch = mailbox.take(vec![Envelope::of(Input::Resume)], 3).unwrap();
+        let inputs: Vec<&Input> = batch.envelopes.iter().map(|envelope| &envelope.input).collect();
+        assert!(
+            matches!(inputs[..], [Input::Cancel { .. }, Input::Pause, Input::TimePassed, Input::Resume]),
+            "{inputs:?}"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Reports about calls: the end of a call that was suspended, or that a push worker accepted. A report that was
 //! accepted before is accepted again, so that a client can repeat it when the response was lost.
 
-use windlass_engine::counter::Fence;
+use windlass_engine::counter::{Fence, Seq};
 use windlass_engine::event::Event;
 use windlass_engine::id::RunId;
 use windlass_engine::input::{CallOutcome, Input, Refusal};
@@ -68,7 +68,7 @@ impl Runs {
         fence: Fence,
         outcome: &CallOutcome,
     ) -> Result<bool, RuntimeError> {
-        let mut after = 0;
+        let mut after = Seq::ZERO;
         loop {
             let part = self.store().journal(self.project(), run, Since::Entry(after), ENTRIES_MAX).await?;
             let mut events = part.entries.iter().flat_map(|(_, entry)| &entry.events);

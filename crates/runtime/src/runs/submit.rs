@@ -1,6 +1,8 @@
 //! Actors of runs. The actor of a run decides all waiting inputs as one batch, commits it once, carries out its effects
-//! and replies to the senders; no sender gets a reply before the commit is durable.
+//! and replies to the senders; no sender gets a reply before the commit is durable. A decision with a spent budget is
+//! committed as far as it went, and the actor goes on with the next slice after all inputs that have come meanwhile.
 
+mod decided;
 mod draft;
 
 use std::sync::Arc;
@@ -13,18 +15,24 @@ use windlass_engine::run::RunStep;
 use windlass_store::run::RunRef;
 
 use crate::calls::log::{AttemptLog, Log};
+use crate::long_work::LongPermit;
 use crate::part::RuntimePart;
 use crate::runs::Runs;
 use crate::runs::cached_run::CachedRun;
-use crate::runs::mailbox::{Envelope, EnvelopeBatch, Mailbox, ReplyTo, SubmitReply};
+use crate::runs::mailbox::{Envelope, EnvelopeBatch, InputPermit, Mailbox, ReplyTo, SubmitReply};
+use crate::runs::own_inputs::OwnInputs;
 use crate::runs::{ExtraWrites, SubmitAck};
 use crate::{RuntimeError, SubmitError};
 
+use decided::{Decided, WrittenBatch, goes_on, inline_meter, next_slice, write_decided, write_long};
 pub(crate) use draft::CommitEffects;
-use draft::{CommitDraft, Excluded, InsufficientFunds, WriteOutcome, accepted_writes};
+use draft::{Excluded, InsufficientFunds, WriteOutcome, accepted_writes};
 
-/// Inputs of one run that are decided together at most: one entry of its journal holds them all.
-const BATCH_MAX: usize = 1_024;
+/// Inputs of one run that are decided together at most: one entry of its journal holds them all, and other runs have
+/// their turn in between.
+const BATCH_MAX: usize = 64;
+/// The same for ends of its own quick calls. They are small, and a fan of many would wait for the disk after each batch.
+const OWN_BATCH_MAX: usize = 512;
 /// How often inputs are decided again before the server gives up: conflicts and short balances end long before.
 const ATTEMPTS_MAX: usize = 40;
 /// The delay before an envelope is sent again that the store could not take.
@@ -56,7 +64,7 @@ impl SubmitOptions {
 struct ActorGuard<'a> {
     runs: &'a Runs,
     mailbox: &'a Mailbox,
-    /// Envelopes that are being decided.
+    /// Envelopes that are being decided, and the actor's own inputs that follow.
     in_hand: usize,
     is_over: bool,
 }
@@ -86,16 +94,21 @@ impl Runs {
         options: SubmitOptions,
     ) -> Result<SubmitAck, SubmitError> {
         let SubmitOptions { log, mut extra, is_internal } = options;
-        if !is_internal {
-            self.admit()?;
-        }
+        let permit = match &input {
+            _ if is_internal => None,
+            Input::Cancel { .. } | Input::Pause => {
+                self.admit_control()?;
+                None
+            }
+            _ => Some(self.admit_input()?),
+        };
         if let Input::CallEnded { node, fence, outcome, .. } = &mut input
             && extra.log.is_none()
         {
             crate::calls::unhurry(outcome);
             extra.log = Some(AttemptLog { node: node.clone(), fence: *fence, log });
         }
-        match self.submit_for_reply(run, input, extra).await {
+        match self.submit_admitted(run, input, extra, permit).await {
             SubmitReply::Taken(ack) => Ok(ack),
             SubmitReply::Refused(refusal) => Err(SubmitError::Refused(refusal)),
             SubmitReply::Existing { .. } | SubmitReply::Outdated => Err(SubmitError::Outdated),
@@ -106,14 +119,25 @@ impl Runs {
 
     /// Sends an envelope to a run and waits for the reply.
     pub(crate) async fn submit_for_reply(&self, run: RunId, input: Input, extra: ExtraWrites) -> SubmitReply {
+        self.submit_admitted(run, input, extra, None).await
+    }
+
+    /// The same for an input from outside, which has a permit.
+    pub(super) async fn submit_admitted(
+        &self,
+        run: RunId,
+        input: Input,
+        extra: ExtraWrites,
+        permit: Option<InputPermit>,
+    ) -> SubmitReply {
         let (back, answer) = oneshot::channel();
-        self.send(run, Envelope { input, extra, reply_to: ReplyTo::Caller(back) });
+        self.send(run, Envelope { input, extra, reply_to: ReplyTo::Caller(back), permit });
         answer.await.unwrap_or_else(|_| SubmitReply::Trouble(RuntimeError::Broken))
     }
 
     /// Takes an envelope to a run.
     pub(crate) fn send(&self, run: RunId, envelope: Envelope) {
-        self.state().mailboxes.arrived();
+        self.state().mailboxes.arrived(1);
         let mailbox = self.state().mailboxes.of(run);
         if mailbox.put(envelope) {
             let runs = self.clone();
@@ -133,19 +157,24 @@ impl Runs {
     }
 
     async fn run_actor(self, mailbox: Arc<Mailbox>) {
-        let mut own = Vec::new();
+        let (mut own, calls) = (OwnInputs::default(), self.calls());
         let mut guard = ActorGuard { runs: &self, mailbox: &mailbox, in_hand: 0, is_over: false };
         let mut is_kept = true;
-        while let Some(EnvelopeBatch { envelopes, cached }) = mailbox.take(own, BATCH_MAX) {
-            guard.in_hand = envelopes.len();
-            let (cached, next) = self.process_batch(mailbox.run, envelopes, cached).await;
+        loop {
+            let permit = next_slice(&self, &mailbox, &own).await;
+            let next = own.next(&calls, OWN_BATCH_MAX);
+            let n_own = next.len();
+            let Some(EnvelopeBatch { envelopes, cached }) = mailbox.take(next, BATCH_MAX) else { break };
+            guard.in_hand += envelopes.len() - n_own;
+            let (cached, next) = self.process_batch(mailbox.run, envelopes, cached, permit).await;
             is_kept = cached.is_some();
             mailbox.keep(cached);
-            own = next;
-            own.iter().for_each(|_| self.state().mailboxes.arrived());
-            self.state().mailboxes.answered(std::mem::take(&mut guard.in_hand));
+            own.append(next);
+            self.state().mailboxes.arrived(own.len());
+            self.state().mailboxes.answered(std::mem::replace(&mut guard.in_hand, own.len()));
             tokio::task::consume_budget().await;
         }
+        self.state().mailboxes.answered(guard.in_hand);
         guard.is_over = true;
         drop(guard);
         if !is_kept {
@@ -153,13 +182,16 @@ impl Runs {
         }
     }
 
-    /// Decides a batch and writes it; returns the run as it is now, and the answers of its quick calls.
+    /// Decides a batch and writes it; returns the run as it is now, and the answers of its quick calls. With a permit,
+    /// the open agenda of the run is followed for one slice. The permit is held until the slice is durable.
     async fn process_batch(
         &self,
         run: RunId,
         mut envelopes: Vec<Envelope>,
         mut cached: Option<Box<CachedRun>>,
-    ) -> (Option<Box<CachedRun>>, Vec<Envelope>) {
+        mut permit: Option<LongPermit>,
+    ) -> (Option<Box<CachedRun>>, OwnInputs) {
+        let is_slice = permit.is_some();
         // The account at the first attempt that it could not pay for.
         let mut shortfall: Option<InsufficientFunds> = None;
         for nth in 0..ATTEMPTS_MAX {
@@ -168,50 +200,62 @@ impl Runs {
                 Ok(Some(cached)) => cached,
                 Ok(None) => {
                     self.answer(run, envelopes, |_| SubmitReply::UnknownRun);
-                    return (None, Vec::new());
+                    return (None, OwnInputs::default());
                 }
                 Err(error) => return self.fail_batch(run, envelopes, &error),
             };
             let (insufficient_funds, spend_limit) =
                 shortfall.as_ref().map(|shortfall| shortfall.facts(&now.run)).unwrap_or_default();
-            let now_ms = self.clock().now();
-            let given = Given { now: now_ms, epoch: self.epoch(), insufficient_funds, spend_limit };
+            let ((at, wall), meter) = (self.clock().both(), inline_meter(&now));
+            let was_open = now.run.is_unfinished();
+            let given = Given { now: at, wall, epoch: self.epoch(), insufficient_funds, spend_limit, meter };
             let (step, refusals) = decide(&mut now, &envelopes, &given);
-            let says_no = step.events.is_empty() || refusals.iter().any(Option::is_some);
+            // The next slice of an open agenda has its own turn: inputs do not wait for it.
+            let is_long =
+                given.meter.has_put_back() || now.run.is_unfinished() && (permit.is_some() || !was_open);
+            let is_silent = step.events.is_empty() && !is_long;
+            let says_no = is_silent || refusals.iter().any(Option::is_some);
             if says_no && is_cached && self.is_outdated(&now).await {
                 continue;
             }
-            let is_news = !step.events.is_empty()
-                || accepted_writes(&envelopes, &refusals).any(ExtraWrites::touches_other_rows);
-            if !is_news {
-                // The wake-up that woke it may have been old.
-                self.state().timers.set(run, now.run.wake_at(), given.now);
-                let seen = SubmitAck { status: windlass_store::projection::status(&now.run), len: now.len };
-                answer_all(envelopes, refusals, seen);
-                return ((!now.run.status.is_ended()).then_some(now), Vec::new());
+            let has_rows = accepted_writes(&envelopes, &refusals).any(ExtraWrites::touches_other_rows);
+            if is_silent && !has_rows {
+                return self.on_silence(now, envelopes, refusals);
             }
-            let mut draft = match self.draft(&mut now, step, &envelopes, &refusals, given.now).await {
-                Ok(draft) => draft,
-                Err(error) => return self.fail_batch(run, envelopes, &error.into()),
+            let unmoved = shortfall.as_ref().map(|shortfall| shortfall.at.clone());
+            let decided = Decided { cached: now, envelopes, refusals, step, unmoved, at };
+            let written = match is_long {
+                true => write_long(self, decided, given, &mut permit).await,
+                false => Some(write_decided(self, decided).await),
             };
-            draft.commit.unmoved.extend(shortfall.as_ref().map(|shortfall| shortfall.at.clone()));
-            let CommitDraft { commit, after } = draft;
-            match self.write(commit).await {
-                WriteOutcome::Yes => return self.on_committed(now, after, envelopes, refusals),
-                WriteOutcome::Again => {}
+            // Without it, the server stops; the senders notice that their envelopes are gone.
+            let Some(written) = written else { return (None, OwnInputs::default()) };
+            envelopes = match written.outcome {
+                WriteOutcome::Yes => return self.on_committed(written),
+                // The server that wrote goes on with the agenda.
+                WriteOutcome::Again if is_slice && written.envelopes.len() == 1 => {
+                    return (None, OwnInputs::default());
+                }
+                WriteOutcome::Again => written.envelopes,
                 // The account has changed.
-                WriteOutcome::Moved => shortfall = None,
-                WriteOutcome::Short(found) => shortfall = Some(found.beside(shortfall)),
-                WriteOutcome::Without(out) => {
-                    envelopes = self.exclude(run, envelopes, &out);
-                    if envelopes.is_empty() {
-                        return (None, Vec::new());
-                    }
+                WriteOutcome::Moved => {
+                    shortfall = None;
+                    written.envelopes
                 }
-                WriteOutcome::No(error) if envelopes.len() > 1 && error.refusal().is_some() => {
-                    return Box::pin(self.process_one_by_one(run, envelopes)).await;
+                WriteOutcome::Short(found) => {
+                    shortfall = Some(found.beside(shortfall));
+                    written.envelopes
                 }
-                WriteOutcome::No(error) => return self.fail_batch(run, envelopes, &error.into()),
+                WriteOutcome::Without(out) => self.exclude(run, written.envelopes, &out),
+                WriteOutcome::No(error) if written.envelopes.len() > 1 && error.refusal().is_some() => {
+                    // Each of them waits for a place of its own.
+                    drop(permit);
+                    return Box::pin(self.process_one_by_one(run, written.envelopes)).await;
+                }
+                WriteOutcome::No(error) => return self.fail_batch(run, written.envelopes, &error.into()),
+            };
+            if envelopes.is_empty() {
+                return (None, OwnInputs::default());
             }
         }
         self.fail_batch(run, envelopes, &RuntimeError::Busy { retry_after: RETRY_DELAY })
@@ -223,9 +267,9 @@ impl Runs {
         run: RunId,
         envelopes: Vec<Envelope>,
         error: &RuntimeError,
-    ) -> (Option<Box<CachedRun>>, Vec<Envelope>) {
+    ) -> (Option<Box<CachedRun>>, OwnInputs) {
         self.answer(run, envelopes, |_| SubmitReply::Trouble(error.clone()));
-        (None, Vec::new())
+        (None, OwnInputs::default())
     }
 
     /// A refusal by the store may be the fault of one envelope, so each is written alone.
@@ -233,12 +277,12 @@ impl Runs {
         &self,
         run: RunId,
         envelopes: Vec<Envelope>,
-    ) -> (Option<Box<CachedRun>>, Vec<Envelope>) {
-        let (mut cached, mut own) = (None, Vec::new());
+    ) -> (Option<Box<CachedRun>>, OwnInputs) {
+        let (mut cached, mut own) = (None, OwnInputs::default());
         for envelope in envelopes {
-            let (after, next) = self.process_batch(run, vec![envelope], cached).await;
+            let (after, next) = self.process_batch(run, vec![envelope], cached, None).await;
             cached = after;
-            own.extend(next);
+            own.append(next);
         }
         (cached, own)
     }
@@ -295,16 +339,30 @@ impl Runs {
         rest
     }
 
-    /// The commit is durable: carries out its effects and replies to all senders.
-    fn on_committed(
+    /// Nothing happened: replies to all senders.
+    fn on_silence(
         &self,
-        mut cached: Box<CachedRun>,
-        after: CommitEffects,
+        cached: Box<CachedRun>,
         envelopes: Vec<Envelope>,
         refusals: Vec<Option<Refusal>>,
-    ) -> (Option<Box<CachedRun>>, Vec<Envelope>) {
-        cached.len += u64::from(after.standing.is_some());
-        let own = self.carry_out(&cached, after);
+    ) -> (Option<Box<CachedRun>>, OwnInputs) {
+        let own = OwnInputs::continuing(goes_on(self, &cached));
+        // The wake-up that woke it may have been old.
+        let wake_at = cached.run.wake_at().filter(|_| own.len() == 0);
+        self.state().timers.set(cached.run.id, wake_at, self.clock().now());
+        let seen = SubmitAck { status: windlass_store::projection::status(&cached.run), len: cached.len };
+        answer_all(envelopes, refusals, seen);
+        ((!cached.run.status.is_ended()).then_some(cached), own)
+    }
+
+    /// The commit is durable: carries out its effects and replies to all senders.
+    fn on_committed(&self, written: WrittenBatch) -> (Option<Box<CachedRun>>, OwnInputs) {
+        let WrittenBatch { mut cached, envelopes, refusals, after, .. } = written;
+        if after.standing.is_some() {
+            cached.len = cached.len.next();
+        }
+        let mut own = self.carry_out(&cached, after);
+        own.append(OwnInputs::continuing(goes_on(self, &cached)));
         let seen = SubmitAck { status: windlass_store::projection::status(&cached.run), len: cached.len };
         answer_all(envelopes, refusals, seen);
         let is_over = cached.run.status.is_ended();
@@ -317,10 +375,12 @@ impl Runs {
             let told = told(&envelope);
             match (envelope.reply_to, told) {
                 (ReplyTo::Caller(back), told) => drop(back.send(told)),
+                // Durable inputs are found again when the run can be read.
+                (ReplyTo::Nowhere, SubmitReply::Trouble(error)) if self.is_set_aside(run, &error) => {}
                 (ReplyTo::Nowhere, SubmitReply::Trouble(error)) => {
                     tracing::warn!(%run, %error, "an input could not be written; it is sent again");
-                    let envelope =
-                        Envelope { input: envelope.input, extra: envelope.extra, reply_to: ReplyTo::Nowhere };
+                    let (input, extra, permit) = (envelope.input, envelope.extra, envelope.permit);
+                    let envelope = Envelope { input, extra, reply_to: ReplyTo::Nowhere, permit };
                     self.send_later(run, envelope, RETRY_DELAY);
                 }
                 (ReplyTo::Nowhere, _) => {}

@@ -3,12 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::Notify;
 use windlass_engine::id::RunId;
 use windlass_engine::input::Input;
-use windlass_engine::time::Timestamp;
+use windlass_engine::time::{LATEST, Timestamp};
 
 use crate::part::RuntimePart;
 use crate::runs::Runs;
@@ -17,7 +16,9 @@ use crate::runs::mailbox::Envelope;
 /// Wake-ups that come later than this are left to the store.
 const HORIZON_MS: u64 = 60_000;
 /// How often the store is asked for those that come soon: twice within the horizon, so that none is overslept.
-const POLL_INTERVAL: Duration = Duration::from_millis(HORIZON_MS / 2);
+const POLL_INTERVAL_MS: u64 = HORIZON_MS / 2;
+/// The delay before a failed read is retried.
+const RETRY_MS: u64 = 1_000;
 /// Entries of the heap that may be out of date before it is made anew.
 const SLACK: usize = 10_000;
 /// Wake-ups taken from the store at once.
@@ -119,15 +120,9 @@ impl Runs {
     /// Wakes runs when their time has come.
     pub(crate) async fn run_timers(self) {
         loop {
-            let next = self.state().timers.next().map(|at| self.clock().until(at));
-            let wait = async {
-                match next {
-                    Some(wait) => tokio::time::sleep(wait).await,
-                    None => std::future::pending().await,
-                }
-            };
+            let next = self.state().timers.next().unwrap_or(LATEST);
             tokio::select! {
-                () = wait => {}
+                () = self.clock().sleep_until(next) => {}
                 () = self.state().timers.sooner.notified() => {}
                 () = self.stopped() => return,
             }
@@ -141,21 +136,22 @@ impl Runs {
     pub(crate) async fn poll_due(self) {
         loop {
             let now = self.clock().now();
-            let wait = match self.store().due(now.after(HORIZON_MS), READ_LIMIT).await {
+            let wait_ms = match self.store().due(now.after(HORIZON_MS), READ_LIMIT).await {
                 Ok(due) => {
                     for wake in &due.runs {
                         let at = wake.at.after(self.cluster().delay_ms(wake.id.uuid()));
                         self.state().timers.suggest(wake.id, at, now);
                     }
-                    if due.runs.len() < READ_LIMIT { POLL_INTERVAL } else { Duration::from_secs(1) }
+                    if due.runs.len() < READ_LIMIT { POLL_INTERVAL_MS } else { RETRY_MS }
                 }
                 Err(error) => {
                     tracing::warn!(%error, "wake-ups could not be read");
-                    Duration::from_secs(1)
+                    RETRY_MS
                 }
             };
             tokio::select! {
-                () = tokio::time::sleep(wait) => {}
+                // After a jump ahead, later wake-ups are due at once.
+                () = self.clock().sleep_until(now.after(wait_ms)) => {}
                 () = self.state().timers.look.notified() => {}
                 () = self.stopped() => return,
             }

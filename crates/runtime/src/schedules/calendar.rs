@@ -8,7 +8,9 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use windlass_engine::counter::Revision;
 use windlass_engine::id::ScheduleId;
-use windlass_engine::time::Timestamp;
+use windlass_engine::schedule::BACK_MS_MAX;
+use windlass_engine::time::{LATEST, Timestamp};
+use windlass_store::StoreError;
 use windlass_store::commit::JobChange;
 use windlass_store::page::{Order, PAGE_MAX, Part};
 use windlass_store::schedule::{Scheduled, Started};
@@ -24,6 +26,8 @@ const READ_INTERVAL: Duration = Duration::from_secs(30);
 const READ_WAITING_INTERVAL: Duration = Duration::from_secs(1);
 /// How long after another server has written to some they are read, so that many writes are one reading.
 const READ_DELAY: Duration = Duration::from_secs(1);
+/// How often the clock is looked at.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// The delay before a failed write is retried.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Schedules that are fired at once: those of a full hour share the transactions of the store.
@@ -72,11 +76,12 @@ impl Calendar {
     }
 
     /// Sets a schedule as it was read or written; a known one may be newer.
-    pub(super) fn set(&self, scheduled: &Scheduled) {
+    pub(super) fn set(&self, scheduled: &Scheduled, wall: Timestamp) {
         let Scheduled { rev, row, running, .. } = scheduled;
         let waits = !row.progress.waiting.is_empty();
-        // The run or job that they waited for has ended.
-        let at = if waits && running.is_empty() { Some(DUE_NOW) } else { row.next_at };
+        // The run or job that they waited for has ended, or a clock that was wrong decided about slots to come.
+        let is_due = waits && running.is_empty() || row.progress.is_ahead_of(wall);
+        let at = if is_due { Some(DUE_NOW) } else { row.next_at };
         let mut inside = self.inside();
         let known = inside.known.get(&row.id()).copied();
         if known.is_some_and(|known| known.rev > *rev) {
@@ -208,20 +213,33 @@ impl CalendarState {
 }
 
 impl Schedules {
+    /// Enters a schedule into the calendar as it was read or written.
+    pub(super) fn learn(&self, scheduled: &Scheduled) {
+        self.state().calendar.set(scheduled, self.clock().wall());
+    }
+
     /// Fires schedules when their time has come.
     pub(crate) async fn schedule_loop(self) {
         let mut read_at = tokio::time::Instant::now();
+        let mut wall = self.clock().wall();
         loop {
+            let before = std::mem::replace(&mut wall, self.clock().wall());
+            if before.since(wall) > BACK_MS_MAX {
+                // Slots were decided by a clock that was wrong.
+                read_at = tokio::time::Instant::now();
+            }
             if tokio::time::Instant::now() >= read_at {
                 let is_read =
                     noted("schedules could not be read, will try again", self.read_schedules().await);
                 read_at = tokio::time::Instant::now() + if is_read { READ_INTERVAL } else { RETRY_DELAY };
             }
-            let due = self.state().calendar.next().map_or(READ_INTERVAL, |at| self.clock().until(at));
+            let due = self.state().calendar.next().unwrap_or(LATEST);
+            let looked = tokio::time::Instant::now();
             let waits = self.is_shared() && !self.state().calendar.waiting().is_empty();
             tokio::select! {
-                () = tokio::time::sleep(due) => {}
-                () = tokio::time::sleep_until(read_at) => continue,
+                () = self.clock().sleep_until_wall(due) => {}
+                // A clock that is set back is noticed soon.
+                () = tokio::time::sleep_until(read_at.min(looked + LOOK_INTERVAL)) => continue,
                 () = tokio::time::sleep(READ_WAITING_INTERVAL), if waits => {
                     let read = self.read_waiting().await;
                     noted("schedules that wait could not be read, will try again", read);
@@ -234,7 +252,7 @@ impl Schedules {
                 }
                 () = self.stopped() => return,
             }
-            let now = self.clock().now();
+            let now = self.clock().wall();
             self.state().calendar.defer(now, |id| self.cluster().delay_ms(id.uuid()));
             self.fire_due(now).await;
         }
@@ -244,7 +262,7 @@ impl Schedules {
     async fn read_waiting(&self) -> Result<(), RuntimeError> {
         for id in self.state().calendar.waiting() {
             match self.show(id).await? {
-                Some(scheduled) => self.state().calendar.set(&scheduled),
+                Some(scheduled) => self.learn(&scheduled),
                 None => self.state().calendar.forget(id),
             }
         }
@@ -258,7 +276,7 @@ impl Schedules {
         let mut part = Part { order: Order::Oldest, limit: PAGE_MAX, ..Part::default() };
         loop {
             let page = self.list(part.clone()).await?;
-            page.items.iter().for_each(|scheduled| self.state().calendar.set(scheduled));
+            page.items.iter().for_each(|scheduled| self.learn(scheduled));
             there.extend(page.items.iter().map(|scheduled| scheduled.row.id()));
             if page.next.is_none() {
                 break;
@@ -270,7 +288,7 @@ impl Schedules {
         Ok(())
     }
 
-    /// Fires everything that is due at `now`; `false` = for some that could not be done, and is tried again.
+    /// Fires everything that is due when the wall clock shows `now`; `false` = for some that could not be done, and is tried again.
     pub(super) async fn fire_due(&self, now: Timestamp) -> bool {
         let due = self.state().calendar.take_due(now);
         let fire = |id| {
@@ -282,12 +300,17 @@ impl Schedules {
             if matches!(fired, Some(Ok(()))) {
                 continue;
             }
+            if let Some(Err(RuntimeError::Store(StoreError::Corrupt(reason)))) = &fired {
+                tracing::error!(schedule = %id, reason, "a schedule cannot be read and is set aside: run `windlass doctor`");
+                self.state().calendar.forget(*id);
+                continue;
+            }
             if let Some(Err(error)) = fired {
                 tracing::warn!(schedule = %id, %error, "a schedule could not be fired; it is retried");
             }
             is_done = false;
             let again = u64::try_from(RETRY_DELAY.as_millis()).unwrap_or(u64::MAX);
-            self.state().calendar.look_at(*id, self.clock().now().after(again));
+            self.state().calendar.look_at(*id, self.clock().wall().after(again));
         }
         is_done
     }
@@ -367,12 +390,12 @@ mod tests {
             row,
             running: vec![job],
         };
-        calendar.set(&read);
+        calendar.set(&read, Timestamp(5));
         calendar.watch(id(1), [job]);
         calendar.ended(job);
-        calendar.set(&read);
+        calendar.set(&read, Timestamp(5));
         assert_eq!(calendar.take_due(Timestamp(0)), [id(1)]);
-        calendar.set(&read);
+        calendar.set(&read, Timestamp(5));
         assert_eq!(calendar.take_due(Timestamp(0)), [], "it was looked at since");
     }
 }

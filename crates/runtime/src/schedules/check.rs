@@ -42,7 +42,8 @@ impl Schedules {
             }
             FiringTarget::Flow { flow, version, params, account } => {
                 self.check_payer(&mut problems, "$.account", account.as_deref()).await?;
-                let start = Start { params: params.clone(), account: account.clone(), ..Start::default() };
+                let start =
+                    Start { params: params.clone().into(), account: account.clone(), ..Start::default() };
                 self.check_flow(&mut problems, *flow, *version, start).await?
             }
         };

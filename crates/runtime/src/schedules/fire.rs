@@ -71,28 +71,32 @@ impl StartFailure {
 }
 
 impl Schedules {
-    /// Fires a schedule as due at `now`.
-    pub(super) async fn fire(&self, id: ScheduleId, now: Timestamp) -> Result<(), RuntimeError> {
+    /// Fires a schedule as due when the wall clock shows `wall`.
+    pub(super) async fn fire(&self, id: ScheduleId, wall: Timestamp) -> Result<(), RuntimeError> {
         let mut gone = BTreeSet::new();
         let mut doubt: Option<(Revision, Firing)> = None;
-        for _ in 0..ATTEMPTS_MAX {
+        let mut n_vain = 0;
+        while n_vain < ATTEMPTS_MAX {
             let Some(scheduled) = self.observe(id).await? else {
                 self.state().calendar.forget(id);
                 return Ok(());
             };
+            let n_gone = gone.len();
             gone.extend(doubt.take().filter(|(rev, _)| *rev == scheduled.rev).map(|(_, firing)| firing));
+            // After a clock that was wrong there may be many slots that have fired; each is found once.
+            n_vain += u64::from(gone.len() == n_gone);
             let ScheduleRow { schedule, progress, .. } = &scheduled.row;
-            let mut decision = schedule.plan(progress, now, scheduled.running.len());
+            let mut decision = schedule.plan(progress, wall, scheduled.running.len());
             decision.fire.retain(|firing| !gone.contains(firing));
-            if is_no_op(&scheduled.row, &decision) {
-                self.state().calendar.set(&scheduled);
+            if is_no_op(&scheduled.row, &decision, wall) {
+                self.learn(&scheduled);
                 return Ok(());
             }
             if decision.cancel_running {
                 self.cancel_started(&scheduled.running).await?;
             }
             let rev = scheduled.rev;
-            match self.carry(scheduled, &decision, now).await? {
+            match self.carry(scheduled, &decision, self.clock().now()).await? {
                 CarryOutcome::Done => return Ok(()),
                 CarryOutcome::DecideAgain(firing) => doubt = firing.map(|firing| (rev, firing)),
             }
@@ -154,7 +158,7 @@ impl Schedules {
             }
             (rev, row) = (rev.next(), next);
             if n == total {
-                self.state().calendar.set(&Scheduled { project, rev, row, running });
+                self.learn(&Scheduled { project, rev, row, running });
                 return Ok(CarryOutcome::Done);
             }
         }
@@ -257,7 +261,9 @@ impl Schedules {
             Err(StoreError::Refused(refusal)) => {
                 FireOutcome::StartFailure(StartFailure::new("$.task", refusal))
             }
-            Err(error @ (StoreError::Unavailable(_) | StoreError::Corrupt(_))) => return Err(error.into()),
+            Err(error @ (StoreError::Unavailable(_) | StoreError::Corrupt(_) | StoreError::Damaged(_))) => {
+                return Err(error.into());
+            }
         })
     }
 
@@ -282,7 +288,7 @@ impl Schedules {
                 return Ok(FireOutcome::StartFailure(StartFailure::new(version_place(&error), error)));
             }
         };
-        let start = Start { params: params.clone(), account: account.clone(), ..Start::default() };
+        let start = Start { params: params.clone().into(), account: account.clone(), ..Start::default() };
         if let Some(account) = account
             && let Err(error) = self.money().check_account(account).await
         {
@@ -305,7 +311,8 @@ impl Schedules {
         let firings = vec![FiringRow { firing, started: Started::Run(firing.run()) }];
         let extra =
             ExtraWrites { create: Some(origin), schedules: vec![change], firings, ..ExtraWrites::default() };
-        Ok(match self.runs().submit_for_reply(firing.run(), Input::Start(Box::new(start)), extra).await {
+        let started = self.runs().start_from_schedule(firing.run(), *flow, start, extra).await?;
+        Ok(match started {
             SubmitReply::Taken(_) => FireOutcome::Fired,
             SubmitReply::Outdated
             | SubmitReply::Existing { .. }
@@ -388,8 +395,9 @@ fn started(target: &Result<FiringTarget, String>, firing: Firing) -> Option<Star
     target.as_ref().ok().map(|target| starts(target, firing))
 }
 
-fn is_no_op(row: &ScheduleRow, decision: &Decision) -> bool {
-    decision.fire.is_empty()
+fn is_no_op(row: &ScheduleRow, decision: &Decision, wall: Timestamp) -> bool {
+    !row.progress.is_ahead_of(wall)
+        && decision.fire.is_empty()
         && decision.n_passed == 0
         && decision.progress.waiting == row.progress.waiting
         && decision.next_at == row.next_at
@@ -399,9 +407,13 @@ fn is_no_op(row: &ScheduleRow, decision: &Decision) -> bool {
 fn failure_or_error(error: RuntimeError) -> Result<FireOutcome, RuntimeError> {
     match error {
         RuntimeError::Busy { .. }
+        | RuntimeError::OpenRunsFull { .. }
         | RuntimeError::Draining
         | RuntimeError::Store(
-            StoreError::Conflict { .. } | StoreError::Unavailable(_) | StoreError::Corrupt(_),
+            StoreError::Conflict { .. }
+            | StoreError::Unavailable(_)
+            | StoreError::Corrupt(_)
+            | StoreError::Damaged(_),
         ) => Err(error),
         RuntimeError::Store(StoreError::Refused(refusal)) => {
             let path = if matches!(refusal, Refusal::UnknownAccount(_)) { "$.account" } else { "$.flow" };

@@ -1,5 +1,4 @@
-//! Schedules on real stores, at times of the tests' own choosing: those lie so far ahead that the servers' own loop
-//! has nothing to do.
+//! Schedules on real stores, at times of the tests' own choosing.
 
 mod drafts;
 mod dst;
@@ -20,6 +19,8 @@ use windlass_store::sqlite::{Durability, Sqlite};
 use windlass_store::{Memory, Store};
 
 use super::*;
+use crate::clock::ManualWall;
+use crate::runtime::start_with;
 use crate::{Runtime, Settings};
 
 /// Longer than anything takes that is waited for.
@@ -36,16 +37,22 @@ fn start() -> Timestamp {
     at("2086-01-01T00:00:00Z")
 }
 
+/// A server with a wall clock of its own, which stands at the start until `fire_at` sets it.
+async fn in_2086(store: Arc<dyn Store>, settings: Settings) -> Runtime {
+    start_with(store, settings, ManualWall::at(start()).clock()).await.unwrap()
+}
+
 async fn server() -> Runtime {
-    Runtime::start_up(Arc::new(Memory::new()), Settings::default()).await.unwrap()
+    in_2086(Arc::new(Memory::new()), Settings::default()).await
 }
 
 /// Servers that share a store.
 async fn servers(store: Arc<dyn Store>, n: usize) -> Vec<Runtime> {
-    let mut servers = Vec::new();
+    let (wall, mut servers) = (ManualWall::at(start()), Vec::new());
     for nth in 0..n {
         let settings = Settings { name: format!("server {nth}"), ..Settings::default() };
-        servers.push(Runtime::start_up(store.clone(), settings).await.unwrap());
+        let started = start_with(store.clone(), settings, wall.apart().clock());
+        servers.push(started.await.unwrap());
     }
     servers
 }
@@ -74,6 +81,12 @@ fn hourly() -> ScheduleDraft {
 
 fn slot(schedule: ScheduleId, at: Timestamp) -> Firing {
     Firing { schedule, slot: at, manual: false }
+}
+
+/// Sets the wall clock and fires everything that is due, as the server's own loop does, too.
+async fn fire_at(server: &Runtime, at: Timestamp) -> bool {
+    server.clock().set_wall(at);
+    server.schedules().fire_due(at).await
 }
 
 impl Runtime {
@@ -125,10 +138,10 @@ async fn a_slot_starts_one_job_and_says_so() {
     let server = server().await;
     let id = server.schedule_from(hourly(), start()).await;
     let first = start().after(HOUR);
-    assert!(server.schedules().fire_due(Timestamp(first.0 - 1)).await);
+    assert!(fire_at(&server, Timestamp(first.0 - 1)).await);
     assert!(server.scheduled_jobs(id).await.is_empty(), "nothing fires before its time");
-    assert!(server.schedules().fire_due(first).await);
-    assert!(server.schedules().fire_due(first.after(5)).await);
+    assert!(fire_at(&server, first).await);
+    assert!(fire_at(&server, first.after(5)).await);
     let jobs = server.scheduled_jobs(id).await;
     assert_eq!(jobs.len(), 1);
     assert_eq!((jobs[0].id(), &*jobs[0].job.spec), (slot(id, first).job(), &spec()));
@@ -153,7 +166,7 @@ async fn missed_slots_are_caught_up_as_configured() {
     ] {
         let server = server().await;
         let id = server.schedule_from(ScheduleDraft { catchup, window_ms, ..hourly() }, start()).await;
-        assert!(server.schedules().fire_due(late).await);
+        assert!(fire_at(&server, late).await);
         assert_eq!(server.fired_at(id, &slots).await, expected, "{catchup:?} within {window_ms}");
         let history = server.schedule_seen(id).await.row.history;
         assert_eq!(history.n_fired, expected.len() as u64);
@@ -164,7 +177,7 @@ async fn missed_slots_are_caught_up_as_configured() {
 #[tokio::test]
 async fn slots_missed_while_no_server_ran_are_caught_up_at_the_start() {
     let store: Arc<dyn Store> = Arc::new(Memory::new());
-    let before = Runtime::start_up(store.clone(), Settings::default()).await.unwrap();
+    let before = in_2086(store.clone(), Settings::default()).await;
     let id = before.schedule_from(ScheduleDraft { catchup: Catchup::Last, ..hourly() }, start()).await;
     before.shut_down(Duration::ZERO).await;
     let missed = {
@@ -179,7 +192,7 @@ async fn slots_missed_while_no_server_ran_are_caught_up_at_the_start() {
             row.next_at = Some(missed);
         })
         .await;
-    let server = Runtime::start_up(store, Settings::default()).await.unwrap();
+    let server = in_2086(store, Settings::default()).await;
     let claim = crate::jobs::ClaimRequest {
         worker: "w".to_owned(),
         queues: vec!["q".to_owned()],
@@ -206,7 +219,7 @@ async fn one_server_fires_each_slot() {
                 tokio::spawn(async move {
                     server.schedules().read_schedules().await.unwrap();
                     // Not all clocks agree.
-                    server.schedules().fire_due(start().after(nth * 7 * MINUTE + late * 40_000)).await
+                    fire_at(&server, start().after(nth * 7 * MINUTE + late * 40_000)).await
                 })
             });
             for one in race.collect::<Vec<_>>() {
@@ -229,8 +242,8 @@ async fn a_key_that_is_taken_lets_the_slot_pass_and_not_the_next() {
     let target = FiringTarget::Job(Box::new(JobSpec { dedup_key: "one".to_owned(), ..spec() }));
     let id = server.schedule_from(ScheduleDraft { target, ..hourly() }, start()).await;
     let slots: Vec<Timestamp> = (1..=3).map(|n| start().after(n * HOUR)).collect();
-    assert!(server.schedules().fire_due(slots[0]).await);
-    assert!(server.schedules().fire_due(slots[1]).await);
+    assert!(fire_at(&server, slots[0]).await);
+    assert!(fire_at(&server, slots[1]).await);
     assert_eq!(server.fired_at(id, &slots).await, slots[..1]);
     let row = server.schedule_seen(id).await.row;
     let error = row.history.last_error.unwrap();
@@ -242,7 +255,7 @@ async fn a_key_that_is_taken_lets_the_slot_pass_and_not_the_next() {
         "whoever asks is told who has the key"
     );
     server.jobs().cancel_job(slot(id, slots[0]).job()).await.unwrap();
-    assert!(server.schedules().fire_due(slots[2]).await);
+    assert!(fire_at(&server, slots[2]).await);
     assert_eq!(server.scheduled_jobs(id).await.len(), 2);
     assert_eq!(server.schedule_seen(id).await.row.history.last_error, None);
 }

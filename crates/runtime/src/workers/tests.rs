@@ -23,6 +23,8 @@ fn row(runtime: &Runtime, id: &str, service: &str) -> WorkerRow {
         load: 0,
         capacity: 0,
         is_draining: false,
+        peer: String::new(),
+        replaced: None,
         registered_at: now,
         beat_at: now,
     }
@@ -60,15 +62,16 @@ async fn a_heartbeat_updates_a_worker_and_an_unknown_one_has_to_register() {
     let store = Arc::new(Memory::new());
     let (first, second) =
         (server(&store, Settings::default()).await, server(&store, Settings::default()).await);
-    assert!(!first.workers().beat(beat(&first, "a")).await.unwrap());
+    assert_eq!(first.workers().beat(beat(&first, "a"), "").await.unwrap(), BeatVerdict::Unknown);
     first.workers().register(row(&first, "a", "s")).await.unwrap();
     let url = Some("http://127.0.0.1:10".to_owned());
     let told = WorkerBeat { url, load: Some(7), ..beat(&second, "a") };
-    assert!(second.workers().beat(told).await.unwrap(), "it registered with the other server");
+    let verdict = second.workers().beat(told, "").await.unwrap();
+    assert_eq!(verdict, BeatVerdict::Known, "it registered with the other server");
     let known = second.workers().allocate("s").await.unwrap().unwrap();
     assert_eq!((known.url.as_str(), known.load), ("http://127.0.0.1:10", 7));
     let empty = WorkerBeat { url: Some(String::new()), ..beat(&second, "a") };
-    assert!(second.workers().beat(empty).await.unwrap());
+    assert_eq!(second.workers().beat(empty, "").await.unwrap(), BeatVerdict::Known);
     let stored = second.workers().list(WorkerQuery::default()).await.unwrap().remove(0);
     assert_eq!((stored.url.as_str(), stored.load), ("http://127.0.0.1:10", 7));
 }
@@ -85,7 +88,7 @@ async fn an_address_that_may_not_be_called_is_refused_and_nothing_is_stored() {
     assert_eq!(runtime.workers().list(WorkerQuery::default()).await.unwrap(), []);
     runtime.workers().register(row(&runtime, "a", "s")).await.unwrap();
     let moved = WorkerBeat { url: Some("http://0.0.0.0".to_owned()), ..beat(&runtime, "a") };
-    assert!(matches!(runtime.workers().beat(moved).await, Err(RegisterError::Address(_))));
+    assert!(matches!(runtime.workers().beat(moved, "").await, Err(RegisterError::Address(_))));
     let open = server(&store, Settings { allow_worker_net: true, ..Settings::default() }).await;
     let private = WorkerRow { url: "http://10.0.0.5:9001".to_owned(), ..row(&open, "b", "s") };
     open.workers().register(private).await.unwrap();
@@ -130,7 +133,7 @@ async fn a_worker_that_is_silent_too_long_gets_nothing_until_it_is_heard_again()
     assert_eq!(runtime.workers().allocate("s").await.unwrap(), None);
     runtime.workers().refresh_workers().await;
     assert!(runtime.workers().state().pool().worker("a").is_none(), "it is forgotten here");
-    assert!(runtime.workers().beat(beat(&runtime, "a")).await.unwrap());
+    assert_eq!(runtime.workers().beat(beat(&runtime, "a"), "").await.unwrap(), BeatVerdict::Known);
     assert_eq!(runtime.workers().allocate("s").await.unwrap().unwrap().id, "a");
 }
 
@@ -140,7 +143,7 @@ async fn a_worker_from_the_future_lives_no_longer_than_others() {
     let runtime = server(&store, Settings::default()).await;
     let ahead = runtime.clock().now().after(3_600_000);
     runtime.workers().register(WorkerRow { beat_at: ahead, ..row(&runtime, "a", "s") }).await.unwrap();
-    runtime.workers().beat(WorkerBeat { at: ahead, ..beat(&runtime, "a") }).await.unwrap();
+    runtime.workers().beat(WorkerBeat { at: ahead, ..beat(&runtime, "a") }, "").await.unwrap();
     let stored = runtime.workers().list(WorkerQuery::default()).await.unwrap().remove(0);
     assert!(stored.beat_at < ahead);
 }
@@ -162,7 +165,7 @@ async fn a_call_after_an_outage_waits_for_the_heartbeat_of_its_worker() {
     };
     let mut permit = WorkerPermit::ask(after.workers(), &known).await.expect("it is waited for");
     after.workers().refresh_workers().await;
-    assert!(after.workers().beat(beat(&after, "a")).await.unwrap());
+    assert_eq!(after.workers().beat(beat(&after, "a"), "").await.unwrap(), BeatVerdict::Known);
     assert_eq!(permit.worker().await.unwrap().id, "a");
     let unknown = windlass_engine::effect::Order { service: "t".to_owned(), ..known };
     assert!(matches!(
@@ -178,7 +181,7 @@ async fn a_draining_worker_is_not_called_any_more() {
     runtime.workers().register(row(&runtime, "a", "s")).await.unwrap();
     runtime.workers().register(row(&runtime, "b", "s")).await.unwrap();
     assert!(runtime.workers().drain_worker("a", true).await.unwrap());
-    runtime.workers().beat(beat(&runtime, "a")).await.unwrap();
+    runtime.workers().beat(beat(&runtime, "a"), "").await.unwrap();
     let order = windlass_engine::effect::Order {
         service: "s".to_owned(),
         ..order(windlass_engine::plan::Exec::Http)
@@ -195,4 +198,69 @@ async fn a_draining_worker_is_not_called_any_more() {
     ));
     assert!(runtime.workers().drain_worker("a", false).await.unwrap());
     assert_eq!(runtime.workers().allocate("s").await.unwrap().unwrap().id, "a");
+}
+
+#[tokio::test]
+async fn a_worker_whose_id_was_taken_from_another_address_is_told_so() {
+    let store = Arc::new(Memory::shared());
+    let (first, second) =
+        (server(&store, Settings::default()).await, server(&store, Settings::default()).await);
+    let at = |url: &str, peer: &str| WorkerRow {
+        url: url.to_owned(),
+        kind: if url.is_empty() { "async" } else { "http" }.to_owned(),
+        peer: peer.to_owned(),
+        ..row(&first, "w", "s")
+    };
+    let beat_of = |url: &str| WorkerBeat { url: Some(url.to_owned()), ..beat(&first, "w") };
+    let (old, new) = ("http://127.0.0.1:1", "http://127.0.0.1:2");
+
+    assert_eq!(first.workers().register(at(old, "10.0.0.1")).await.unwrap(), None);
+    assert_eq!(first.workers().register(at(old, "10.0.0.9")).await.unwrap(), None, "the url is the same");
+    let taken_from = first.workers().register(at(new, "10.0.0.2")).await.unwrap();
+    assert_eq!(taken_from, Some(WorkerAddress { url: old.to_owned(), peer: "10.0.0.9".to_owned() }));
+    second.workers().refresh_workers().await;
+    for server in [&first, &second] {
+        let workers = server.workers();
+        assert_eq!(workers.beat(beat_of(old), "10.0.0.9").await.unwrap(), BeatVerdict::Lost);
+        assert_eq!(workers.beat(beat_of(new), "10.0.0.2").await.unwrap(), BeatVerdict::Known);
+        assert!(workers.is_replaced("w", "10.0.0.9") && !workers.is_replaced("w", "10.0.0.2"));
+        assert!(!workers.is_replaced("other", "10.0.0.9") && !workers.is_replaced("w", ""));
+    }
+    // The newer one registers again after a restart of the server: the older one is still the older one.
+    assert_eq!(first.workers().register(at(new, "10.0.0.2")).await.unwrap(), None);
+    assert_eq!(first.workers().beat(beat_of(old), "10.0.0.9").await.unwrap(), BeatVerdict::Lost);
+    // The older one can take the id back; the other is told then.
+    assert!(first.workers().register(at(old, "10.0.0.9")).await.unwrap().is_some());
+    assert_eq!(first.workers().beat(beat_of(new), "10.0.0.2").await.unwrap(), BeatVerdict::Lost);
+    assert_eq!(first.workers().beat(beat_of(old), "10.0.0.9").await.unwrap(), BeatVerdict::Known);
+}
+
+#[tokio::test]
+async fn a_worker_without_a_url_is_known_by_its_network_address() {
+    let store = Arc::new(Memory::new());
+    let runtime = server(&store, Settings::default()).await;
+    let from = |peer: &str| WorkerRow {
+        url: String::new(),
+        kind: "async".to_owned(),
+        peer: peer.to_owned(),
+        ..row(&runtime, "w", "s")
+    };
+    assert_eq!(runtime.workers().register(from("10.0.0.1")).await.unwrap(), None);
+    assert_eq!(runtime.workers().register(from("10.0.0.1")).await.unwrap(), None, "a restart");
+    assert_eq!(runtime.workers().register(from("")).await.unwrap(), None, "no address is seen");
+    assert_eq!(runtime.workers().register(from("10.0.0.1")).await.unwrap(), None);
+    assert!(runtime.workers().register(from("10.0.0.2")).await.unwrap().is_some());
+    assert_eq!(runtime.workers().beat(beat(&runtime, "w"), "10.0.0.1").await.unwrap(), BeatVerdict::Lost);
+    assert_eq!(runtime.workers().beat(beat(&runtime, "w"), "10.0.0.2").await.unwrap(), BeatVerdict::Known);
+}
+
+#[tokio::test]
+async fn the_id_of_a_dead_worker_is_free() {
+    let store = Arc::new(Memory::new());
+    let runtime = server(&store, Settings::default()).await;
+    let silent = Timestamp(runtime.clock().now().0 - 60_000);
+    let dead = WorkerRow { beat_at: silent, ..row(&runtime, "w", "s") };
+    store.save_worker(&Project::DEFAULT, dead).await.unwrap();
+    let moved = WorkerRow { url: "http://127.0.0.1:2".to_owned(), ..row(&runtime, "w", "s") };
+    assert_eq!(runtime.workers().register(moved).await.unwrap(), None);
 }

@@ -30,7 +30,7 @@ async fn start(server: &Runtime, n: usize, priority: Priority) {
     let flow = json!({"start": "each", "nodes": {"each": node}, "edges": []});
     let (flow, version) = publish(server, &format!("{priority:?}"), flow).await;
     let Value::Object(params) = json!({"all": vec![0; n]}) else { unreachable!() };
-    let start = Start { params, priority: Some(priority), ..Start::default() };
+    let start = Start { params: params.into(), priority: Some(priority), ..Start::default() };
     let new = RunSpec { flow, version, request: None, labels: BTreeMap::new(), schedule: None, start };
     server.runs().start(new).await.unwrap();
 }

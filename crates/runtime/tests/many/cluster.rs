@@ -126,7 +126,7 @@ pub(crate) async fn start(server: &Runtime, of: (FlowId, VersionId), params: Val
         request: None,
         labels: BTreeMap::new(),
         schedule: None,
-        start: Start { params, ..Start::default() },
+        start: Start { params: params.into(), ..Start::default() },
     };
     server.runs().start(new).await.unwrap().run
 }

@@ -100,6 +100,8 @@ async fn a_worker_that_registers_with_one_server_is_known_to_all() {
         load: 0,
         capacity: 6,
         is_draining: false,
+        peer: String::new(),
+        replaced: None,
         registered_at: now,
         beat_at: now,
     };

@@ -9,6 +9,7 @@ use serde_json::json;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
+use windlass_engine::counter::Seq;
 use windlass_engine::id::{RunId, ScheduleId};
 use windlass_engine::project::Project;
 use windlass_engine::schedule::{Catchup, Dst, Overlap};
@@ -140,8 +141,9 @@ async fn three_servers_do_everything_once_and_without_a_warning() {
     let all = cluster.store.runs_now(&Project::DEFAULT, RunQuery::default()).unwrap().items;
     assert_eq!(all.len(), 40, "ten have a child each");
     for row in all {
-        let journal = cluster.store.journal_now(&Project::DEFAULT, row.id, Since::Entry(0), 1_000).unwrap();
-        assert_eq!(journal.entries.len() as u64, row.len);
+        let journal =
+            cluster.store.journal_now(&Project::DEFAULT, row.id, Since::Entry(Seq::ZERO), 1_000).unwrap();
+        assert_eq!(journal.entries.len() as u64, row.len.0);
     }
     each_slot_once(&cluster, schedule).await;
     assert_eq!(*warnings.lock().unwrap(), Vec::<String>::new());

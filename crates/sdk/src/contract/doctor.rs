@@ -24,11 +24,14 @@ pub struct DoctorReport {
 /// Something that is not as it must be.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct DoctorFinding {
-    /// The id of the run or account.
+    /// The id of the run or account, or the key of a row.
     pub subject: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
     pub what: String,
     /// Whether something was done about it.
     pub repaired: bool,
+    /// The action of a person, if `repair` cannot help.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
 }

@@ -1,10 +1,13 @@
 //! The pull protocol: claims, extensions of leases, and results of jobs; reports about calls.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{Time, WorkerLogLine};
+use super::Time;
 
 /// A worker's request for jobs. A job matches by its queue or by its service.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
@@ -53,8 +56,10 @@ pub struct ClaimedJob {
     /// The input of the call; the payload of a job without a run.
     #[serde(default)]
     pub input: Value,
+    /// The parameters of the call. Jobs of one run share large ones in memory.
     #[serde(default)]
-    pub params: Value,
+    #[schema(value_type = Value)]
+    pub params: BTreeMap<String, Arc<Value>>,
     /// The value that the attempt left when it was suspended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memo: Option<Value>,
@@ -126,7 +131,7 @@ pub struct JobResult {
     /// The same line by line, [`WorkerLogLine`]s or plain texts: the first 1,000, each with 4,096 bytes of text, and 256 KiB
     /// together. Unreadable lines are replaced by a line that says so.
     #[serde(default, skip_serializing_if = "Value::is_null")]
-    #[schema(value_type = Vec<WorkerLogLine>)]
+    #[schema(value_type = Value)]
     pub logs: Value,
 }
 
@@ -210,7 +215,7 @@ pub struct CallReport {
     pub worker_id: Option<String>,
     /// Lines for people, as in the end of a job.
     #[serde(default, skip_serializing_if = "Value::is_null")]
-    #[schema(value_type = Vec<WorkerLogLine>)]
+    #[schema(value_type = Value)]
     pub logs: Value,
 }
 

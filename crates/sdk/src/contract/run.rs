@@ -280,7 +280,7 @@ pub struct NodeInfo {
     /// The job that carries its call, or carried it last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
-    /// The call that may be reported now: `/api/v1/calls/{call}/report`.
+    /// The call that may be reported now, without the signature that the report needs: its worker has the whole id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
     /// The child run that makes its call, or made it last.

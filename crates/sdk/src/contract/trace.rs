@@ -117,8 +117,9 @@ pub struct Why {
 pub struct WaitReason {
     /// Where; empty = the run itself.
     pub node: String,
-    /// `start`, `resume`, `step`, `nothing`, `cancel_confirmation`, `answer`, `worker`, `queue` (which is paused),
-    /// `limit` (of the queue), `retry`, `report`, `timer`, `signal`, `approval`, `balance` or `budget`.
+    /// `start`, `resume`, `step`, `turn` (it goes on by itself), `nothing`, `cancel_confirmation`, `answer`, `worker`,
+    /// `queue` (which is paused), `limit` (of the queue), `retry`, `report`, `timer`, `signal`, `approval`, `balance`
+    /// or `budget`.
     pub waits_for: String,
     /// The same in a sentence.
     pub text: String,

@@ -71,6 +71,9 @@ pub struct Readiness {
     /// The reason why the server takes no work.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub troubles: Vec<String>,
+    /// Things that an operator should know although the server takes work.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// Only if it hands out jobs through Redis. One that is away keeps it from nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redis: Option<RedisStatsInfo>,

@@ -1,5 +1,5 @@
 //! The heartbeat of a worker: it registers, reports its load every few seconds, and registers again when the server
-//! does not know it any more.
+//! does not know it any more. A worker whose id another worker has taken stops.
 
 use std::time::Duration;
 
@@ -32,57 +32,79 @@ impl WorkerCard {
     }
 }
 
-/// Sends heartbeats until `stop`; cancels `drain` when the server drains the worker.
+/// The state of a worker at the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RegistrationState {
+    Registered,
+    Unregistered,
+    /// Another worker has the id.
+    Lost,
+}
+
+/// Sends heartbeats until `stop`; cancels `drain` when the server drains the worker. Cancels `lost` and `drain` and
+/// returns when another worker has taken the id: both would take it from each other for ever.
 pub(super) async fn run(
     client: Client,
     card: WorkerCard,
     every: Duration,
     load: impl Fn() -> usize + Send,
     drain: CancellationToken,
+    lost: CancellationToken,
     stop: CancellationToken,
 ) {
-    let mut known = false;
+    let mut state = RegistrationState::Unregistered;
     loop {
-        known = beat(&client, &card.0, load(), known, &drain).await;
-        let pause = if known { every } else { RETRY_DELAY };
+        state = beat(&client, &card.0, load(), state, &drain).await;
+        let pause = match state {
+            RegistrationState::Registered => every,
+            RegistrationState::Unregistered => RETRY_DELAY,
+            RegistrationState::Lost => {
+                lost.cancel();
+                return drain.cancel();
+            }
+        };
         if stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
             return;
         }
     }
 }
 
-/// Sends one heartbeat; returns whether the server knows the worker now.
+/// Sends one heartbeat, or registers.
 async fn beat(
     client: &Client,
     card: &Registration,
     load: usize,
-    known: bool,
+    state: RegistrationState,
     drain: &CancellationToken,
-) -> bool {
-    if known {
+) -> RegistrationState {
+    if state == RegistrationState::Registered {
         match client.workers().heartbeat(&card.id, &card.url, load).await {
-            Ok(false) => return true,
+            Ok(false) => return RegistrationState::Registered,
             Ok(true) => {
                 drain.cancel();
-                return true;
+                return RegistrationState::Registered;
+            }
+            Err(error) if error.is_conflict() => {
+                tracing::error!(worker = %card.id, %error, "the id is lost: this worker stops");
+                return RegistrationState::Lost;
             }
             Err(error) if error.is_not_found() => {
                 tracing::info!(worker = %card.id, "the server does not know this worker any more: registering again");
             }
             Err(error) => {
                 tracing::warn!(worker = %card.id, %error, "a heartbeat failed");
-                return true;
+                return RegistrationState::Registered;
             }
         }
     }
     match client.workers().register(card).await {
         Ok(()) => {
             tracing::info!(worker = %card.id, url = %card.url, services = ?card.services, "registered");
-            true
+            RegistrationState::Registered
         }
         Err(error) => {
             tracing::warn!(worker = %card.id, %error, "could not register, will try again");
-            false
+            RegistrationState::Unregistered
         }
     }
 }

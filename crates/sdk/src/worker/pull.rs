@@ -148,7 +148,7 @@ impl Puller {
             node: job.node,
             call: job.call,
             input: job.input,
-            params: job.params,
+            params: job.params.into_iter().map(|(key, value)| (key, Arc::unwrap_or_clone(value))).collect(),
             memo: job.memo.filter(|memo| !memo.is_null()),
             key: job.key,
             attempt: job.attempt,

@@ -33,6 +33,8 @@ pub(crate) struct Told {
     pub(crate) doubtful: BTreeSet<String>,
     /// Bytes of the results of one request above which it is too large; 0 = never.
     pub(crate) finish_bytes_max: usize,
+    /// Whether another worker has taken the id.
+    pub(crate) id_taken: bool,
     /// Whether workers are told to go.
     pub(crate) draining: bool,
     /// Claims that wait for work now.
@@ -210,6 +212,7 @@ async fn register(State(fake): State<Shared>, Json(worker): Json<Value>) -> Json
 async fn heartbeat(State(fake): State<Shared>, Json(_beat): Json<Value>) -> (StatusCode, Json<Value>) {
     let told = fake.told.lock().unwrap();
     match told.known {
+        _ if told.id_taken => (StatusCode::CONFLICT, Json(json!({ "error": "lost: another worker has it" }))),
         true if told.draining => (StatusCode::OK, Json(json!({ "ok": "1", "draining": true }))),
         true => (StatusCode::OK, Json(json!({ "ok": "1" }))),
         false => (StatusCode::NOT_FOUND, Json(json!({ "error": "unknown worker" }))),

@@ -344,3 +344,15 @@ async fn a_worker_that_goes_can_still_be_hurried() {
     tokio::time::timeout(Duration::from_secs(10), running).await.unwrap().unwrap().unwrap();
     assert_eq!(fake.told.lock().unwrap().finished[0].error.as_deref(), Some("stopped"));
 }
+
+#[tokio::test]
+async fn a_worker_whose_id_was_taken_stops_and_does_not_take_it_back() {
+    let (fake, client) = Fake::start().await;
+    let worker = Worker::new(client, "w-1").service("upper", upper).beat_every(Duration::from_millis(10));
+    let (_shutdown, running) = start(worker);
+    fake.until("the registration", |told| !told.registered.is_empty()).await;
+    fake.told.lock().unwrap().id_taken = true;
+    let error = running.await.unwrap().unwrap_err();
+    assert!(error.to_string().contains("an id of its own"), "{error}");
+    assert_eq!(fake.told.lock().unwrap().registered.len(), 1);
+}

@@ -143,9 +143,12 @@ impl AuditTable {
     }
 }
 
+/// A registration that takes the id of a live worker. Others of its route are not recorded.
+pub(super) const TAKEOVER: &str = "worker.takeover";
+
 /// The names of all changes.
 pub(crate) fn words() -> BTreeSet<&'static str> {
-    NATIVE.iter().chain(scheduler::AUDITED).map(|change| change.what).collect()
+    NATIVE.iter().chain(scheduler::AUDITED).map(|change| change.what).chain([TAKEOVER]).collect()
 }
 
 #[cfg(test)]

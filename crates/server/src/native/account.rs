@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use windlass_engine::counter::Seq;
 use windlass_engine::id::RunId;
 use windlass_engine::money::Amount;
 use windlass_sdk::contract::{
@@ -94,7 +95,7 @@ pub(crate) async fn ledger(
     let query = StoredQuery {
         run: asked.run.as_deref().map(run_asked).transpose()?,
         order: shape::order(asked.order),
-        after: shape::counted(asked.cursor.as_deref())?,
+        after: Seq(shape::counted(asked.cursor.as_deref())?),
         limit,
         account: app.runtime.money().account(&id).await?.id,
         key: None,

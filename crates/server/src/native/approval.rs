@@ -11,7 +11,7 @@ use windlass_runtime::runs::RunView;
 use windlass_sdk::contract::{ApprovalInfo, ApprovalsQuery, List};
 use windlass_store::run::{RunQuery, RunRow, RunStatus};
 
-use crate::app::{App, VersionLabel, is_of_one_run};
+use crate::app::{App, VersionLabel};
 use crate::extract::QueryParams;
 use crate::problem::ApiResult;
 use crate::shape::{self, NodeAt};
@@ -35,7 +35,7 @@ pub(crate) async fn list(
         let view = match approving(&app, &row).await {
             Ok(Some(view)) => view,
             Ok(None) => continue,
-            Err(error) if is_of_one_run(&error) => {
+            Err(error) if error.is_of_one_run() => {
                 tracing::error!(run = %row.id, %error, "a run is left out of the approvals");
                 continue;
             }

@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use windlass_engine::counter::Seq;
 use windlass_engine::problem::did_you_mean;
 use windlass_sdk::contract::{AuditLine, AuditListQuery, List};
 use windlass_store::audit::AuditQuery as StoredQuery;
@@ -25,7 +26,7 @@ pub(crate) async fn list(
         what: asked.what.map(known).transpose()?,
         subject: asked.subject,
         order: shape::order(asked.order),
-        after: shape::counted(asked.cursor.as_deref())?,
+        after: Seq(shape::counted(asked.cursor.as_deref())?),
         limit,
     };
     let rows = app.store().audit(app.project(), query).await?;

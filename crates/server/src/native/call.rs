@@ -2,9 +2,9 @@
 
 use axum::Json;
 use axum::extract::State;
-use windlass_engine::counter::Fence;
 use windlass_engine::id::RunId;
 use windlass_runtime::calls::log::Log;
+use windlass_runtime::grant::GrantError;
 use windlass_runtime::runs::{CallEnd, ReportError};
 use windlass_sdk::contract::{CallReport, LeaseVerdict, ReportResponse};
 
@@ -17,7 +17,7 @@ use crate::problem::{ApiError, ApiResult, Code};
 /// Reports the end of a call that was suspended, or that a push worker accepted. The same report sent again is `ok`
 /// again. `lost`: the call belongs to another attempt now, or has ended.
 #[utoipa::path(post, path = "/api/v1/calls/{id}/report", operation_id = "report_call", tag = "jobs", request_body = CallReport,
-    params(("id" = String, Path, description = "The id of the call, as its worker was told: `<run>.<fence>`")),
+    params(("id" = String, Path, description = "The id of the call, as its worker was told: `<run>.<fence>.<signature>`")),
     responses((status = 200, description = "The verdict on the report", body = ReportResponse)))]
 pub(crate) async fn report(
     State(app): State<App>,
@@ -29,7 +29,11 @@ pub(crate) async fn report(
     check::name_if_given("worker_id", worker_id.as_deref())?;
     let outcome = ReportedOutcome { outcome, result, error, retryable, temporary, memo, recheck_ms }
         .into_outcome("")?;
-    let (run, fence) = read(&id)?;
+    let (run, fence) = match app.runtime.grants().check(&id, |run| run.parse::<RunId>().ok()) {
+        Ok(grant) => grant,
+        Err(GrantError::Unreadable) => return Err(unknown(&id)),
+        Err(GrantError::Forged) => return Ok(Json(ReportResponse { id, verdict: LeaseVerdict::Lost })),
+    };
     let end = CallEnd { run, fence, outcome, worker: worker_id, log: Log::read(None, logs) };
     let is_accepted = match app.runtime.runs().report_call(end).await {
         Ok(is_accepted) => is_accepted,
@@ -43,15 +47,12 @@ pub(crate) async fn report(
     Ok(Json(ReportResponse { id, verdict: if is_accepted { LeaseVerdict::Ok } else { LeaseVerdict::Lost } }))
 }
 
-fn read(id: &str) -> ApiResult<(RunId, Fence)> {
-    let read = || {
-        let (run, fence) = id.rsplit_once('.')?;
-        Some((run.parse().ok()?, fence.parse().ok()?))
-    };
-    read().ok_or_else(|| unknown(id))
-}
-
 fn unknown(id: &str) -> ApiError {
     let shown: String = id.chars().take(120).collect();
-    ApiError::new(Code::UnknownCall, format!("there is no call `{shown}`: its id is `<run>.<fence>`"))
+    ApiError::new(
+        Code::UnknownCall,
+        format!(
+            "there is no call `{shown}`: send the whole id that its worker got, `<run>.<fence>.<signature>`"
+        ),
+    )
 }

@@ -22,6 +22,7 @@ pub(crate) async fn examine(
         node: finding.node.map(|node| node.to_string()),
         what: finding.what,
         repaired: finding.repaired,
+        remedy: finding.remedy,
     });
     Ok(Json(DoctorReport {
         n_runs: found.n_runs,

@@ -23,6 +23,8 @@ pub(crate) async fn readyz(State(app): State<App>) -> (StatusCode, Json<Readines
     let troubles = app.runtime.troubles();
     let ready = troubles.is_empty();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let warnings = app.runtime.warnings();
     let redis = app.runtime.jobs().redis_stats().map(shape::redis);
-    (status, Json(Readiness { ready, timestamp: shape::time(app.runtime.clock().now()), troubles, redis }))
+    let timestamp = shape::time(app.runtime.clock().now());
+    (status, Json(Readiness { ready, timestamp, troubles, warnings, redis }))
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use axum::Json;
 use axum::extract::State;
 use serde_json::Value;
-use windlass_engine::counter::Fence;
+use windlass_engine::counter::{Fence, Seq};
 use windlass_engine::event::{Event, Level};
 use windlass_engine::id::RunId;
 use windlass_engine::journal::Entry;
@@ -61,17 +61,17 @@ fn is_about(line: &LogLine, node: &str) -> bool {
 /// Up to where a log was read: an entry of the journal, and how many of its lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LogCursor {
-    entry: u64,
+    entry: Seq,
     n_lines: u64,
 }
 
 impl LogCursor {
     fn read(cursor: Option<&str>) -> ApiResult<LogCursor> {
-        let Some(cursor) = cursor else { return Ok(LogCursor { entry: 1, n_lines: 0 }) };
+        let Some(cursor) = cursor else { return Ok(LogCursor { entry: Seq(1), n_lines: 0 }) };
         let read = || {
             let (entry, n_lines) = cursor.split_once('.')?;
             Some(LogCursor {
-                entry: entry.parse().ok().filter(|entry| *entry > 0)?,
+                entry: entry.parse().ok().filter(|entry| *entry > Seq::ZERO)?,
                 n_lines: n_lines.parse().ok()?,
             })
         };
@@ -92,27 +92,28 @@ struct RunLogReader<'a> {
     run: RunId,
     /// The lines that the client has read.
     seen: LogCursor,
-    /// The entry that is read next.
-    entry: u64,
-    entries: VecDeque<(u64, Entry)>,
+    /// The last entry that was read.
+    read: Seq,
+    entries: VecDeque<(Seq, Entry)>,
     /// The lines that are stored with these entries, as far as they are read.
     written: VecDeque<LogRow>,
     /// After which the next ones are read; `None` = there are no more.
-    after: Option<(u64, Fence)>,
+    after: Option<(Seq, Fence)>,
     lines: VecDeque<(LogCursor, LogLine)>,
     is_over: bool,
 }
 
 impl<'a> RunLogReader<'a> {
     fn new(app: &'a App, run: RunId, from: LogCursor) -> Self {
+        let read = Seq(from.entry.0 - 1);
         RunLogReader {
             app,
             run,
             seen: from,
-            entry: from.entry,
+            read,
             entries: VecDeque::new(),
             written: VecDeque::new(),
-            after: Some((from.entry - 1, Fence(u64::MAX >> 1))),
+            after: Some((read, Fence(u64::MAX >> 1))),
             lines: VecDeque::new(),
             is_over: false,
         }
@@ -132,22 +133,22 @@ impl<'a> RunLogReader<'a> {
         }
     }
 
-    async fn next_entry(&mut self) -> ApiResult<Option<(u64, Entry)>> {
+    async fn next_entry(&mut self) -> ApiResult<Option<(Seq, Entry)>> {
         if self.entries.is_empty() && !self.is_over {
-            let since = Since::Entry(self.entry.saturating_sub(1));
+            let since = Since::Entry(self.read);
             let part = self.app.store().journal(self.app.project(), self.run, since, ENTRIES).await?;
             self.is_over = part.entries.len() < ENTRIES;
             self.entries = part.entries.into();
         }
         let next = self.entries.pop_front();
         if let Some((seq, _)) = &next {
-            self.entry = seq.saturating_add(1);
+            self.read = *seq;
         }
         Ok(next)
     }
 
     /// The lines that are stored with this entry.
-    async fn rows_of(&mut self, seq: u64) -> ApiResult<Vec<LogRow>> {
+    async fn rows_of(&mut self, seq: Seq) -> ApiResult<Vec<LogRow>> {
         let mut rows = Vec::new();
         loop {
             if self.written.is_empty()

@@ -18,6 +18,7 @@ use windlass_runtime::jobs::{QueueView, RedisStats};
 use windlass_runtime::stats::{FlowMetrics, NodeMetrics, OTHER_LABEL, ServerActivity};
 
 use super::stats::flow_name;
+use windlass_store::condition::{StoreCondition, StoreFault};
 use windlass_store::page::NameRange;
 
 use crate::app::App;
@@ -33,13 +34,16 @@ const NODES_MAX: usize = 2_000;
     responses((status = 200, description = "Metrics in the Prometheus text format", body = String, content_type = "text/plain")))]
 pub(crate) async fn metrics(State(app): State<App>) -> ApiResult<Response> {
     let mut names = HashMap::new();
-    for id in app.runtime.flows_with_stats() {
+    for id in app.runtime.activity().flows() {
         names.insert(id, flow_name(&app, id).await?);
     }
-    let flows = app.runtime.flow_metrics(&names);
+    let flows = app.runtime.activity().metrics(&names);
     let queues = app.runtime.jobs().queues(NameRange::All).await?;
     let mut page = MetricsPage::default();
-    page.add_server(&app.runtime.server_stats());
+    page.add_server(&app.runtime.activity().server());
+    page.gauges("windlass_clock_skew_seconds", "How far the wall clock is behind the time of the server.")
+        .value(&[], seconds(app.runtime.clock().skew_ms()));
+    page.add_store(&app.runtime.store().condition());
     if let Some(redis) = app.runtime.jobs().redis_stats() {
         page.add_redis(redis);
     }
@@ -179,6 +183,20 @@ impl MetricsPage {
         for (name, help, n) in gauges {
             n.into_iter().for_each(|n| self.gauges(name, help).count(&[], n));
         }
+    }
+
+    fn add_store(&mut self, condition: &StoreCondition) {
+        let mut faults = self.counters(
+            "windlass_store_faults_total",
+            "Reads and writes of the store that failed below its tables, by kind.",
+        );
+        for fault in StoreFault::ALL {
+            let n = condition.n_faults.get(&fault).copied().unwrap_or_default();
+            faults.count(&[("kind", fault.word())], n);
+        }
+        let n_rows = condition.set_aside.len() as u64 + condition.n_more_set_aside;
+        self.gauges("windlass_store_rows_set_aside", "Rows of the store that cannot be read.")
+            .count(&[], n_rows);
     }
 
     fn add_redis(&mut self, redis: RedisStats) {

@@ -22,7 +22,7 @@ use windlass_sdk::contract::{
 
 use crate::app::App;
 use crate::check;
-use crate::extract::JsonBody;
+use crate::extract::{ClientAddress, JsonBody};
 use crate::problem::{ApiError, ApiResult, Code};
 use crate::shape;
 
@@ -42,14 +42,20 @@ const LEASE_MS_RANGE: (u64, u64) = (1_000, 3_600_000);
     responses((status = 200, description = "Jobs that the worker has now; none when there were none", body = ClaimResponse)))]
 pub(crate) async fn claim(
     State(app): State<App>,
+    ClientAddress(peer): ClientAddress,
     JsonBody(claim): JsonBody<ClaimRequest>,
 ) -> ApiResult<Json<ClaimResponse>> {
     check::name("worker_id", &claim.worker_id)?;
     check::within("queues", claim.queues.len(), 0, NAMES_MAX)?;
     check::within("services", claim.services.len(), 0, NAMES_MAX)?;
+    claim.queues.iter().try_for_each(|queue| check::name("queues", queue))?;
+    claim.services.iter().try_for_each(|service| check::name("services", service))?;
     if claim.queues.is_empty() && claim.services.is_empty() {
         let reason = "there are neither `queues` nor `services`: name the queues or services of the worker";
         return Err(ApiError::field(Code::InvalidBody, "queues", reason));
+    }
+    if app.runtime.workers().is_replaced(&claim.worker_id, &peer) {
+        return Err(ApiError::new(Code::WorkerLost, check::taken_id(&claim.worker_id)));
     }
     let asking = Asking {
         worker: claim.worker_id,
@@ -62,7 +68,7 @@ pub(crate) async fn claim(
     let worker = asking.worker.clone();
     let jobs = app.runtime.jobs().claim(asking).await?;
     let draining = app.runtime.workers().is_worker_draining(&worker);
-    Ok(Json(ClaimResponse { jobs: jobs.into_iter().map(handed).collect(), draining }))
+    Ok(Json(ClaimResponse { jobs: jobs.into_iter().map(|job| handed(&app, job)).collect(), draining }))
 }
 
 fn lease(asked: Option<u64>) -> ApiResult<Duration> {
@@ -70,21 +76,22 @@ fn lease(asked: Option<u64>) -> ApiResult<Duration> {
     check::within("lease_ms", asked.unwrap_or(LEASE_MS), from, to).map(Duration::from_millis)
 }
 
-fn handed(job: Handed) -> ClaimedJob {
+fn handed(app: &App, job: Handed) -> ClaimedJob {
+    let grants = app.runtime.grants();
     ClaimedJob {
         id: job.job.to_string(),
-        lease: format!("{}.{}", job.job, job.fence),
+        lease: grants.signed(job.job, job.fence),
         attempt: job.attempt,
         key: job.key,
         queue: job.queue,
         service: job.service,
         priority: job.priority,
         input: Arc::unwrap_or_clone(job.input),
-        params: Arc::unwrap_or_clone(job.params),
+        params: job.params.fields().into_iter().map(|(key, value)| (key.to_owned(), value.clone())).collect(),
         memo: job.memo,
         deadline: job.deadline.map(shape::time),
         lease_until: shape::time(job.lease_until),
-        call: job.call.as_ref().map(|call| format!("{}.{}", call.run, call.fence)),
+        call: job.call.as_ref().map(|call| grants.signed(call.run, call.fence)),
         run: job.call.as_ref().map(|call| call.run.to_string()),
         node: job.call.as_ref().map(|call| call.node.to_string()),
     }
@@ -100,7 +107,7 @@ pub(crate) async fn finish(
 ) -> ApiResult<Json<FinishResponse>> {
     check::within("results", finish.results.len(), 0, JOBS_MAX)?;
     let ids: Vec<String> = finish.results.iter().map(|result| result.id.clone()).collect();
-    let ends = finish.results.into_iter().enumerate().map(|(at, result)| end(at, result));
+    let ends = finish.results.into_iter().enumerate().map(|(at, result)| end(&app, at, result));
     let ends: Vec<Option<End>> = ends.collect::<ApiResult<_>>()?;
     let known: Vec<bool> = ends.iter().map(Option::is_some).collect();
     let words = app.runtime.jobs().finish(ends.into_iter().flatten().collect()).await;
@@ -110,7 +117,7 @@ pub(crate) async fn finish(
 }
 
 /// The end of one job; `None` if its lease cannot be one of this job.
-fn end(at: usize, given: JobResult) -> ApiResult<Option<End>> {
+fn end(app: &App, at: usize, given: JobResult) -> ApiResult<Option<End>> {
     let JobResult { id, lease, log, logs, retry_after_ms, .. } = given;
     let reported = ReportedOutcome {
         outcome: given.outcome,
@@ -122,7 +129,7 @@ fn end(at: usize, given: JobResult) -> ApiResult<Option<End>> {
         recheck_ms: given.recheck_ms,
     };
     let outcome = reported.into_outcome(&format!("results[{at}]."))?;
-    let Some((job, fence)) = read_lease(&lease).filter(|(job, _)| job.to_string() == id) else {
+    let Some((job, fence)) = read_lease(app, &lease).filter(|(job, _)| job.to_string() == id) else {
         return Ok(None);
     };
     let log = Log::read(log, logs);
@@ -139,7 +146,8 @@ pub(crate) async fn extend(
 ) -> ApiResult<Json<ExtendResponse>> {
     check::within("leases", extend.leases.len(), 0, JOBS_MAX)?;
     let lease = lease(extend.lease_ms)?;
-    let read: Vec<Option<(JobId, Fence)>> = extend.leases.iter().map(|lease| read_lease(lease)).collect();
+    let read: Vec<Option<(JobId, Fence)>> =
+        extend.leases.iter().map(|lease| read_lease(&app, lease)).collect();
     let known: Vec<bool> = read.iter().map(Option::is_some).collect();
     let words = app.runtime.jobs().extend(read.into_iter().flatten().collect(), lease).await;
     let verdicts = extend.leases.into_iter().zip(verdicts(known, words)?);
@@ -173,10 +181,9 @@ fn verdicts(
     Ok(verdicts)
 }
 
-/// The job and the claim of it that a lease names.
-fn read_lease(lease: &str) -> Option<(JobId, Fence)> {
-    let (job, fence) = lease.rsplit_once('.')?;
-    Some((job.parse().ok()?, fence.parse().ok()?))
+/// The job and the claim of it that a lease proves. A forged one is like a lost one.
+fn read_lease(app: &App, lease: &str) -> Option<(JobId, Fence)> {
+    app.runtime.grants().check(lease, |job| job.parse().ok()).ok()
 }
 
 /// How a call or a job ended, in the words of a worker.
@@ -221,23 +228,6 @@ impl ReportedOutcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_lease_names_a_job_and_a_claim() {
-        let job: JobId = "job_0190a1b2c3d47000800000000000000b".parse().unwrap();
-        assert_eq!(read_lease(&format!("{job}.7")), Some((job, Fence(7))));
-        for bad in [
-            "",
-            "7",
-            ".",
-            "job_1.7",
-            &format!("{job}"),
-            &format!("{job}.-1"),
-            &format!("{job}.99999999999999999999"),
-        ] {
-            assert_eq!(read_lease(bad), None, "{bad}");
-        }
-    }
 
     #[test]
     fn one_that_cannot_be_taken_does_not_hold_the_others() {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use serde_json::{Map, Value};
+use windlass_engine::counter::Seq;
 use windlass_engine::input::{Given, Input};
 use windlass_engine::run::EstimateInputs;
 use windlass_sdk::contract::{
@@ -55,11 +56,11 @@ async fn open(app: &App, id: &str, asked: DryRunQuery, input: Input) -> ApiResul
         return Ok(Json(RoundAnswer::Run(Box::new(run))));
     }
     let view = app.view(run_id(id)?).await?;
-    let given = Given::at(app.runtime.clock().now());
+    let now = app.runtime.clock().now();
     let (view, input) = (Arc::new(view), Arc::new(input));
     let report_with = async |inputs: EstimateInputs| {
-        let (view, input, given) = (view.clone(), input.clone(), given.clone());
-        run_blocking(move || view.state.dry_run(&view.plan, &input, &given, &inputs)).await
+        let (view, input) = (view.clone(), input.clone());
+        run_blocking(move || view.state.dry_run(&view.plan, &input, &Given::at(now), &inputs)).await
     };
     let mut report = report_with(EstimateInputs::default()).await??;
     if !report.children.is_empty() {
@@ -103,12 +104,12 @@ pub(crate) async fn state_diff(
 async fn state_at(app: &App, id: &str, at: Option<u64>) -> ApiResult<RunState> {
     let run = run_id(id)?;
     let row = app.row(run).await?;
-    let at = at.unwrap_or(row.len);
+    let at = at.map_or(row.len, Seq);
     let missing = || {
         let detail = format!("the journal of {run} has {} entries: give 1 to {}", row.len, row.len);
         ApiError::new(Code::UnknownEntry, detail)
     };
-    if at == 0 || at > row.len {
+    if at == Seq::ZERO || at > row.len {
         return Err(missing());
     }
     let view = app.runtime.runs().view_at(run, at).await?.ok_or_else(missing)?;

@@ -94,7 +94,7 @@ fn check(new: &RunRequest) -> ApiResult<()> {
 
 fn given(new: RunRequest) -> Start {
     Start {
-        params: new.params.or(new.variables).unwrap_or_default(),
+        params: new.params.or(new.variables).unwrap_or_default().into(),
         exec_mode: match new.exec_mode {
             StartMode::All => EngineMode::All,
             StartMode::SpecifiedStarts => EngineMode::SpecifiedStarts,

@@ -24,10 +24,10 @@ use figures::{RunFigures, claim_times, record_rounds};
 #[utoipa::path(get, path = "/api/v1/stats", operation_id = "show_stats", tag = "server",
     responses((status = 200, description = "The activity", body = StatsResponse)))]
 pub(crate) async fn server(State(app): State<App>) -> ApiResult<Json<StatsResponse>> {
-    let server = app.runtime.server_stats();
+    let server = app.runtime.activity().server();
     let (calls, up_ms) = (&server.calls, server.process.up_ms);
     let mut flows = Vec::new();
-    for id in app.runtime.flows_with_stats() {
+    for id in app.runtime.activity().flows() {
         flows.push(flow_name(&app, id).await?);
     }
     flows.sort_unstable();
@@ -60,7 +60,7 @@ pub(crate) async fn flow(
     PathParams(flow): PathParams<String>,
 ) -> ApiResult<Json<FlowStatsInfo>> {
     let flow = app.flow(&flow).await?;
-    let (activity, nodes) = app.runtime.flow_stats(flow.id);
+    let (activity, nodes) = app.runtime.activity().flow(flow.id);
     let up_ms = ProcessUsage::read().up_ms;
     Ok(Json(FlowStatsInfo {
         timestamp: shape::time(app.runtime.clock().now()),

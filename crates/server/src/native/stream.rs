@@ -14,6 +14,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use windlass_engine::counter::Seq;
 use windlass_engine::id::RunId;
 use windlass_engine::time::Timestamp;
 use windlass_runtime::feed::{RunUpdate, RunUpdates};
@@ -49,7 +50,7 @@ pub(crate) async fn run_events(
     headers: HeaderMap,
 ) -> ApiResult<Response> {
     let run = run_id(&id)?;
-    let after = last_seen(&headers)?.unwrap_or(0);
+    let after = Seq(last_seen(&headers)?.unwrap_or(0));
     // The subscription begins before the read, so that a commit between the two is in one of them.
     let changes = app.runtime.runs().changes();
     app.row(run).await?;
@@ -60,7 +61,7 @@ pub(crate) async fn run_events(
 async fn tell_run(
     app: &App,
     run: RunId,
-    mut after: u64,
+    mut after: Seq,
     mut changes: RunUpdates,
     to: &EventSender,
 ) -> Result<(), ClientGone> {
@@ -98,7 +99,7 @@ async fn tell_run(
 }
 
 /// Waits until the run may have changed.
-async fn concerns(changes: &mut RunUpdates, run: RunId, after: u64) {
+async fn concerns(changes: &mut RunUpdates, run: RunId, after: Seq) {
     loop {
         match changes.recv().await {
             Ok(change) if change.run == run && change.seq > after => return,
@@ -176,7 +177,7 @@ fn changed(change: &RunUpdate) -> ChangeEvent {
     ChangeEvent {
         run: change.run.to_string(),
         flow_id: change.flow.to_string(),
-        seq: change.seq,
+        seq: change.seq.0,
         at: shape::time(change.at),
         status: shape::status(change.status),
         node: change.node.as_ref().map(ToString::to_string),
@@ -187,7 +188,7 @@ fn standing(row: &RunRow) -> ChangeEvent {
     ChangeEvent {
         run: row.id.to_string(),
         flow_id: row.origin.flow.to_string(),
-        seq: row.len,
+        seq: row.len.0,
         at: shape::time(row.standing.updated_at),
         status: shape::status(row.standing.status),
         node: row.standing.node.as_ref().map(ToString::to_string),

@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use windlass_engine::counter::Seq;
 use windlass_engine::function;
 use windlass_engine::id::JobId;
 use windlass_engine::plan::Exec;
@@ -51,13 +52,13 @@ pub(crate) async fn journal(
     QueryParams(asked): QueryParams<PageQuery>,
 ) -> ApiResult<Json<List<JournalEntry>>> {
     let row = app.row(run_id(&id)?).await?;
-    let (after, limit) = (shape::counted(asked.cursor.as_deref())?, shape::limit(asked.limit)?);
+    let (after, limit) = (Seq(shape::counted(asked.cursor.as_deref())?), shape::limit(asked.limit)?);
     let part = app.store().journal(app.project(), row.id, Since::Entry(after), limit).await?;
     let items: Vec<JournalEntry> =
         part.entries.iter().map(|(seq, entry)| shape::entry(*seq, entry)).collect();
     let next = items
         .last()
-        .filter(|last| items.len() == limit && last.seq < row.len)
+        .filter(|last| items.len() == limit && last.seq < row.len.0)
         .map(|last| last.seq.to_string());
     Ok(Json(List { items, next }))
 }

@@ -103,7 +103,8 @@ fn sketch(document: &Value, schema: &Value, depth: usize) -> String {
         return sketch(document, &document["components"]["schemas"][name], depth + 1);
     }
     let parts = ["allOf", "oneOf", "anyOf"].iter().find_map(|word| Some((*word, schema[*word].as_array()?)));
-    if let Some((word, parts)) = parts {
+    // Alternatives beside properties only say which of them are required.
+    if let Some((word, parts)) = parts.filter(|_| schema["properties"].is_null()) {
         let shown = parts.iter().filter(|part| part["type"] != "null" && depth < DEPTH);
         let shown: Vec<String> = shown.map(|part| sketch(document, part, depth + 1)).collect();
         return shown.join(if word == "allOf" { " and " } else { " or " });

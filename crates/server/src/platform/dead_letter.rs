@@ -198,6 +198,9 @@ pub(crate) async fn replay(
     if id.as_ref().is_some_and(|id| id.is_empty() || id.len() > NAME_BYTES) {
         problems.error("$.replay_id", format!("it is empty or longer than {NAME_BYTES} bytes"));
     }
+    if id.as_ref().is_some_and(|id| id.contains(char::is_control)) {
+        problems.error("$.replay_id", "control characters are not allowed");
+    }
     body.done(&mut problems);
     settled(problems)?;
     let id = id.unwrap_or_else(|| shape::uuid(Uuid::now_v7()));

@@ -104,7 +104,7 @@ pub(crate) async fn next(
         Some(_) => return Err(ApiError::field(Code::BadQuery, "?count", format!("give 1 to {NEXT_MAX}"))),
     };
     let scheduled = find(&app, &id).await?;
-    Ok(Json(slots(&scheduled.row.schedule.cron, app.runtime.clock().now(), count)))
+    Ok(Json(slots(&scheduled.row.schedule.cron, app.runtime.clock().wall(), count)))
 }
 
 /// Says when a cron expression would be due.
@@ -123,7 +123,7 @@ pub(crate) async fn preview(State(app): State<App>, bytes: Bytes) -> ApiResult<J
     match Cron::parse(expr.as_deref().unwrap_or_default(), &zone) {
         Ok(cron) if all.is_empty() => {
             let count = count.and_then(|count| usize::try_from(count).ok()).unwrap_or(NEXT_DEFAULT);
-            Ok(Json(slots(&cron.with_dst(dst), app.runtime.clock().now(), count)))
+            Ok(Json(slots(&cron.with_dst(dst), app.runtime.clock().wall(), count)))
         }
         Ok(_) | Err(_) => Err(refused(all)),
     }
@@ -161,7 +161,7 @@ async fn flow_name(app: &App, flow: FlowRef) -> ApiResult<String> {
 pub(super) async fn shown(app: &App, scheduled: Scheduled, n_next: usize) -> ApiResult<ScheduleInfo> {
     let draft = draft_of(&scheduled);
     let Scheduled { row, running, .. } = scheduled;
-    let now = app.runtime.clock().now();
+    let now = app.runtime.clock().wall();
     let next_runs = match (draft.enabled, n_next) {
         (false, _) => Vec::new(),
         // It is known; to work it out for every schedule of a long list would take its time.

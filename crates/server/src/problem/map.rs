@@ -85,7 +85,7 @@ impl From<StoreError> for ApiError {
                 let detail = "the store takes nothing now: try again in a moment";
                 ApiError::new(Code::StoreUnavailable, detail).retry_after(AWAY)
             }
-            StoreError::Corrupt(reason) => {
+            StoreError::Corrupt(reason) | StoreError::Damaged(reason) => {
                 tracing::error!(reason, "the stored data is damaged");
                 ApiError::new(Code::Internal, "the stored data cannot be read: run `windlass doctor`")
             }
@@ -98,6 +98,9 @@ impl From<RuntimeError> for ApiError {
         match error {
             RuntimeError::Busy { retry_after } => {
                 ApiError::new(Code::Busy, error.to_string()).retry_after(retry_after)
+            }
+            RuntimeError::OpenRunsFull { retry_after, .. } => {
+                ApiError::new(Code::OpenRunsFull, error.to_string()).retry_after(retry_after)
             }
             RuntimeError::Draining => ApiError::new(Code::Draining, error.to_string()).retry_after(AWAY),
             RuntimeError::Store(error) => error.into(),

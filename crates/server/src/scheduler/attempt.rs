@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use axum::Json;
 use axum::extract::State;
 use serde_json::{Map, Value, json};
-use windlass_engine::counter::Fence;
+use windlass_engine::counter::{Fence, Seq};
 use windlass_engine::id::{JobId, RunId};
 use windlass_engine::job::State as JobState;
 use windlass_engine::path::NodePath;
@@ -52,7 +52,7 @@ pub(super) async fn list(State(surface): State<Surface>, ask: RequestFields) -> 
 
 async fn fold(surface: &Surface, run: RunId, plan: &Plan) -> Result<Vec<NodeAttempt>, RuntimeError> {
     let mut attempts = Attempts::new(run, plan);
-    let mut read = 0;
+    let mut read = Seq::ZERO;
     loop {
         let part = surface
             .runtime

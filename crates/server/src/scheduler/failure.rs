@@ -72,7 +72,7 @@ impl From<RuntimeError> for Failure {
     fn from(error: RuntimeError) -> Self {
         let text = error.to_string();
         match error {
-            RuntimeError::Busy { retry_after } => {
+            RuntimeError::Busy { retry_after } | RuntimeError::OpenRunsFull { retry_after, .. } => {
                 Failure::later(StatusCode::TOO_MANY_REQUESTS, text, retry_after.as_secs())
             }
             RuntimeError::Draining => Failure::later(StatusCode::SERVICE_UNAVAILABLE, text, 1),
@@ -98,7 +98,7 @@ impl From<StoreError> for Failure {
                 tracing::warn!(error = %source, "the store is unavailable");
                 Failure::later(StatusCode::SERVICE_UNAVAILABLE, "the store is unavailable: try again", 1)
             }
-            StoreError::Corrupt(reason) => {
+            StoreError::Corrupt(reason) | StoreError::Damaged(reason) => {
                 tracing::error!(reason, "the store is corrupt");
                 let text = "the stored data is damaged: see the server's log";
                 Failure::new(StatusCode::INTERNAL_SERVER_ERROR, text)

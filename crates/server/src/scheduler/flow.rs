@@ -111,7 +111,7 @@ pub(super) fn definition(version: &VersionRow) -> Value {
 }
 
 pub(super) async fn publish(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
-    let flow = find(&surface, ask.required("FlowID")?).await?;
+    let flow = ask.required("FlowID")?;
     let number = match ask.whole("Version")? {
         None | Some(0) => None,
         Some(number) => Some(u32::try_from(number).map_err(|_| {
@@ -131,6 +131,7 @@ pub(super) async fn publish(State(surface): State<Surface>, ask: RequestFields) 
         status,
         note: String::new(),
     };
+    let flow = find(&surface, flow).await?;
     let publishing = surface.runtime.runs().publish_version(flow.id, version).await?;
     let published = publishing.published.version.ok_or_else(|| Failure::bad("no version was published"))?;
     Ok(Json(json!({"id": id::version(published.0)})))

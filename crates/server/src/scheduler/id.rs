@@ -3,6 +3,7 @@
 use uuid::Uuid;
 use windlass_engine::counter::Fence;
 use windlass_engine::id::{FlowId, JobId, RunId, VersionId};
+use windlass_runtime::grant::{self, GrantName};
 
 pub(super) fn task(run: RunId) -> String {
     format!("task-{}", run.uuid())
@@ -18,12 +19,7 @@ pub(super) fn version(version: VersionId) -> String {
 
 /// An attempt: of a call by its grant, of anything else by the event that began it.
 pub(super) fn attempt(run: RunId, fence: Fence, event: u64) -> String {
-    if fence > Fence::ZERO { format!("{}.{fence}", run.uuid()) } else { format!("{}.e{event}", run.uuid()) }
-}
-
-/// A claim of a job.
-pub(super) fn claim(job: JobId, fence: Fence) -> String {
-    format!("{}.{fence}", job.uuid())
+    if fence > Fence::ZERO { grant::named(&run.uuid(), fence) } else { format!("{}.e{event}", run.uuid()) }
 }
 
 pub(super) fn read_task(text: &str) -> Option<RunId> {
@@ -48,19 +44,18 @@ pub(crate) fn flow_id(text: &str) -> String {
     read_flow(text).map_or_else(|| text.to_owned(), |flow| flow.to_string())
 }
 
-/// The run of an attempt, and the grant if it is a call's.
+/// The run of an attempt, and the grant if it is a call's. The text may have the signature of the grant or not.
 pub(super) fn read_attempt(text: &str) -> Option<(RunId, Option<Fence>)> {
-    let (run, place) = text.rsplit_once('.')?;
-    let fence = match place.strip_prefix('e') {
-        Some(event) => event.parse::<u64>().ok().map(|_| None)?,
-        None => Some(place.parse().ok()?),
-    };
-    Some((read_task(run)?, fence))
+    if let Some((run, event)) = text.rsplit_once(".e") {
+        event.parse::<u64>().ok()?;
+        return Some((read_task(run)?, None));
+    }
+    let grant = GrantName::read(text)?;
+    Some((read_task(grant.id)?, Some(grant.fence)))
 }
 
-pub(super) fn read_claim(text: &str) -> Option<(JobId, Fence)> {
-    let (job, fence) = text.rsplit_once('.')?;
-    Some((JobId::new(read(job, &["job_", "job-"])?), fence.parse().ok()?))
+pub(super) fn read_job(text: &str) -> Option<JobId> {
+    read(text, &["job_", "job-"]).map(JobId::new)
 }
 
 /// A UUID behind one of these prefixes, or by itself.
@@ -88,14 +83,13 @@ mod tests {
     }
 
     #[test]
-    fn attempts_and_claims_name_their_grant() {
+    fn attempts_name_their_grant() {
         let run = RunId::new(Uuid::try_parse(UUID).unwrap());
         assert_eq!(read_attempt(&attempt(run, Fence(7), 3)), Some((run, Some(Fence(7)))));
         assert_eq!(read_attempt(&attempt(run, Fence(0), 3)), Some((run, None)));
-        let job = JobId::of_call(run, Fence(7));
-        assert_eq!(read_claim(&claim(job, Fence(2))), Some((job, Fence(2))));
+        assert_eq!(read_attempt(&format!("{}.00", attempt(run, Fence(7), 3))), Some((run, Some(Fence(7)))));
         for text in ["", ".", "x.1", &format!("{UUID}."), &format!("{UUID}.-1"), &format!("{UUID}.ex")] {
-            assert_eq!((read_attempt(text), read_claim(text)), (None, None), "{text}");
+            assert_eq!(read_attempt(text), None, "{text}");
         }
     }
 }

@@ -65,7 +65,7 @@ const SHAPES: &[OperationShape] = shapes! {
     "GET" "/tasks/logs" &["run_id*"], &[], ResponseShape::Content;
     "POST" "/tasks/signal" &[], &["task_id*", "key*", "value"], ResponseShape::Ok;
     "POST" "/queue/poll" &[], &["worker_id*", "services*"], ResponseShape::Maybe("QueueTask");
-    "POST" "/queue/complete" &[], &["queue_id*", "result", "error", "log_path", "run_id"], ResponseShape::Ok;
+    "POST" "/queue/complete" &[], &["queue_id*", "result", "error", "log", "log_path", "run_id", "worker_id"], ResponseShape::Ok;
     "POST" "/queue/update_run" &[], &["run_id*", "status"], ResponseShape::Ok;
 };
 
@@ -209,6 +209,10 @@ fn operation(shape: &OperationShape, summary: &str, era: &str) -> Value {
             "required": shape.body.iter().map(|field| named(field)).filter(|(_, must)| *must).map(|(name, _)| name).collect::<Vec<_>>(),
             "properties": fields,
         });
+        let mut schema = schema;
+        if shape.path == "/flows/version" {
+            schema["anyOf"] = json!([{ "required": ["DefinitionJSON"] }, { "required": ["DefinitionYAML"] }]);
+        }
         let required = !shape.body.is_empty();
         operation["requestBody"] =
             json!({ "required": required, "content": { "application/json": { "schema": schema } } });

@@ -12,7 +12,9 @@ use windlass_engine::input::CallOutcome;
 use windlass_engine::job::{LEASE_MS_DEFAULT, LEASE_MS_MAX};
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_runtime::calls::log::Log;
+use windlass_runtime::grant::{GrantError, GrantSigner};
 use windlass_runtime::jobs::{ClaimRequest, ClaimVerdict, JobEnd, LeasedJob};
+use windlass_store::job::CallRef;
 use windlass_store::page::NameRange;
 use windlass_store::run::RunRef;
 use windlass_store::worker::WorkerQuery;
@@ -22,10 +24,18 @@ use super::attempt::node_key;
 use super::failure::{Failure, SchedulerResult, ok};
 use super::id;
 use super::request::RequestFields;
-use super::worker::seconds;
+use super::worker::{lost, seconds};
+use crate::extract::ClientAddress;
 
-pub(super) async fn poll(State(surface): State<Surface>, ask: RequestFields) -> Result<Response, Failure> {
+pub(super) async fn poll(
+    State(surface): State<Surface>,
+    ClientAddress(peer): ClientAddress,
+    ask: RequestFields,
+) -> Result<Response, Failure> {
     let worker = ask.required("worker_id")?.to_owned();
+    if surface.runtime.workers().is_replaced(&worker, &peer) {
+        return Err(lost(&worker));
+    }
     let services = services(&surface, &ask, &worker).await?;
     let lease_ms = ask.whole("lease_ms")?.and_then(|ms| u64::try_from(ms).ok()).filter(|ms| *ms > 0);
     let claim = ClaimRequest {
@@ -38,7 +48,7 @@ pub(super) async fn poll(State(surface): State<Surface>, ask: RequestFields) -> 
     };
     let claimed = surface.runtime.jobs().claim(claim).await?;
     Ok(match claimed.into_iter().next() {
-        Some(claimed) => Json(render(&claimed, &worker)).into_response(),
+        Some(claimed) => Json(render(surface.runtime.grants(), &claimed, &worker)).into_response(),
         None => StatusCode::NO_CONTENT.into_response(),
     })
 }
@@ -57,13 +67,15 @@ async fn services(surface: &Surface, ask: &RequestFields, worker: &str) -> Resul
     Ok(services)
 }
 
-fn render(claimed: &LeasedJob, worker: &str) -> Value {
+/// The job for its worker. Both ids are signed: the worker sends them back as they are.
+fn render(grants: &GrantSigner, claimed: &LeasedJob, worker: &str) -> Value {
     let call = claimed.call.as_ref();
-    let run_id = call.map(|call| id::attempt(call.run, call.fence, 0)).unwrap_or_default();
+    let signed = |call: &CallRef| grants.signed_as(&call.run.uuid(), call.run, call.fence);
+    let run_id = call.map(signed).unwrap_or_default();
     let input = json!({"input": claimed.input, "params": claimed.params, "run_id": run_id});
     let until = claimed.deadline.map_or(claimed.lease_until, |deadline| deadline.min(claimed.lease_until));
     json!({
-        "id": id::claim(claimed.job, claimed.fence),
+        "id": grants.signed_as(&claimed.job.uuid(), claimed.job, claimed.fence),
         "task_id": call.map(|call| id::task(call.run)).unwrap_or_default(),
         "node_key": call.map(|call| node_key(&call.node)).unwrap_or_default(),
         "service": claimed.service,
@@ -78,8 +90,9 @@ fn render(claimed: &LeasedJob, worker: &str) -> Value {
 
 pub(super) async fn complete(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
     let text = ask.required("queue_id")?;
-    let unknown = || Failure::unknown("queue task", text);
-    let (job, fence) = id::read_claim(text).ok_or_else(unknown)?;
+    // The claim tells the attempt.
+    ask.text("run_id")?;
+    let worker = ask.name("worker_id")?.map(str::to_owned);
     let outcome = match ask.text("error")? {
         Some(message) => CallOutcome::Failed(Fault::new(FaultKind::Error, message)),
         None => CallOutcome::Done(ask.value("result").into()),
@@ -90,23 +103,22 @@ pub(super) async fn complete(State(surface): State<Surface>, ask: RequestFields)
         (None, Some(path)) => Log::of_text(format!("the worker keeps its log at {path}")),
         (None, None) => Log::default(),
     };
+    let unknown = || Failure::unknown("queue task", text);
+    let stale =
+        || Failure::conflict("the lease was lost: another worker has the task, or the task has ended");
+    let (job, fence) = match surface.runtime.grants().check(text, id::read_job) {
+        Ok(grant) => grant,
+        Err(GrantError::Unreadable) => return Err(unknown()),
+        Err(GrantError::Forged) => return Err(stale()),
+    };
     if surface.runtime.store().job(surface.runtime.project(), job).await?.is_none() {
         return Err(unknown());
     }
-    let finish = JobEnd {
-        job,
-        fence,
-        outcome,
-        worker: ask.text("worker_id")?.map(str::to_owned),
-        log,
-        retry_after_ms: None,
-    };
+    let finish = JobEnd { job, fence, outcome, worker, log, retry_after_ms: None };
     let verdict = surface.runtime.jobs().finish(vec![finish]).await.into_iter().next();
     match verdict.ok_or_else(unknown)?? {
         ClaimVerdict::Ok => ok(),
-        ClaimVerdict::Lost => {
-            Err(Failure::conflict("the lease was lost: another worker has the task, or the task has ended"))
-        }
+        ClaimVerdict::Lost => Err(stale()),
         ClaimVerdict::Canceled => Err(Failure::conflict("the task was cancelled: its result is ignored")),
     }
 }
@@ -116,10 +128,15 @@ pub(super) async fn update_run(State(surface): State<Surface>, ask: RequestField
     let text = ask.required("run_id")?;
     ask.text("status")?;
     let unknown = || Failure::unknown("node run", text);
-    let (run, fence) = id::read_attempt(text).ok_or_else(unknown)?;
+    // A text without the signature of the call is like a lost lease: it extends nothing.
+    let (run, signed_fence) = match surface.runtime.grants().check(text, id::read_task) {
+        Ok((run, fence)) => (run, Some(fence)),
+        Err(GrantError::Forged) => return ok(),
+        Err(GrantError::Unreadable) => (id::read_attempt(text).ok_or_else(unknown)?.0, None),
+    };
     let store = surface.runtime.store();
     store.run(surface.runtime.project(), RunRef::Id(run)).await?.ok_or_else(unknown)?;
-    let Some(fence) = fence else { return ok() };
+    let Some(fence) = signed_fence else { return ok() };
     if let Some(row) = store.job(surface.runtime.project(), JobId::of_call(run, fence)).await? {
         let lease = Duration::from_millis(LEASE_MS_DEFAULT);
         for extended in surface.runtime.jobs().extend(vec![(row.id(), row.job.fence)], lease).await {

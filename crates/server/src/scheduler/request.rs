@@ -84,10 +84,13 @@ impl RequestFields {
 
     /// A text that has to be there.
     pub(super) fn required(&self, name: &str) -> Result<&str, Failure> {
-        let text = self.text(name)?.ok_or_else(|| Failure::bad(format!("`{name}` is missing")))?;
-        if text.len() > NAME_MAX {
-            return Err(Failure::bad(format!("`{name}` is longer than {NAME_MAX} bytes")));
-        }
+        self.name(name)?.ok_or_else(|| Failure::bad(format!("`{name}` is missing")))
+    }
+
+    /// A short text without control characters; empty is as good as absent.
+    pub(super) fn name(&self, name: &str) -> Result<Option<&str>, Failure> {
+        let text = self.text(name)?;
+        text.map_or(Ok(()), |text| check_name(name, text))?;
         Ok(text)
     }
 
@@ -122,10 +125,10 @@ impl RequestFields {
             return Err(Failure::bad(format!("`{}` has more than {LIST_MAX} items", cut(key))));
         }
         let text = |item: &Value| match item {
-            Value::String(text) if !text.is_empty() && text.len() <= NAME_MAX => Ok(text.clone()),
-            Value::String(_) => {
+            Value::String(text) if text.is_empty() => {
                 Err(Failure::bad(format!("`{}` must hold texts of 1 to {NAME_MAX} bytes", cut(key))))
             }
+            Value::String(text) => check_name(&cut(key), text).map(|()| text.clone()),
             other => Err(wrong(key, "an array of texts", other)),
         };
         items.iter().map(text).collect::<Result<_, _>>().map(Some)
@@ -171,6 +174,16 @@ fn add(fields: &mut BTreeMap<String, (String, Value)>, key: String, value: Value
         return Err(Failure::bad(text));
     }
     fields.insert(plain(&key), (key, value));
+    Ok(())
+}
+
+fn check_name(name: &str, text: &str) -> Result<(), Failure> {
+    if text.len() > NAME_MAX {
+        return Err(Failure::bad(format!("`{name}` is longer than {NAME_MAX} bytes")));
+    }
+    if text.contains(char::is_control) {
+        return Err(Failure::bad(format!("`{name}` has control characters: leave them out")));
+    }
     Ok(())
 }
 
@@ -250,6 +263,16 @@ mod tests {
         assert!(text_of(ask.texts("services").unwrap_err()).contains("`Services` must be an array of texts"));
         assert!(text_of(ask.flag("manual").unwrap_err()).contains("true or false"));
         assert!(text_of(ask.object("params_json").unwrap_err()).contains("a JSON object, not an array"));
+    }
+
+    #[test]
+    fn names_with_control_characters_are_refused() {
+        let ask = ask(r#"{"id": "w\u001b[2J", "services": ["ok", "a\nb"], "worker_id": "a\u0000"}"#).unwrap();
+        for refused in
+            [ask.required("id").map(drop), ask.texts("services").map(drop), ask.name("worker_id").map(drop)]
+        {
+            assert!(text_of(refused.unwrap_err()).contains("has control characters: leave them out"));
+        }
     }
 
     #[test]

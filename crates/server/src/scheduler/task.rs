@@ -24,7 +24,6 @@ use super::era::Era;
 use super::failure::{Failure, SchedulerResult, ok};
 use super::request::RequestFields;
 use super::{flow, id};
-use crate::app::is_of_one_run;
 use render::Renderer;
 
 /// How long a manual step is awaited; a longer one goes on in the background.
@@ -61,7 +60,7 @@ pub(super) async fn list(State(surface): State<Surface>, ask: RequestFields) -> 
             Ok(Some(view)) => data.push(renderer.task(&view).await?),
             // One that was deleted meanwhile is not there.
             Ok(None) => {}
-            Err(error) if is_of_one_run(&error) => {
+            Err(error) if error.is_of_one_run() => {
                 tracing::error!(run = %row.id, %error, "a task is listed without its state");
                 data.push(renderer.row(&row).await?);
             }
@@ -95,13 +94,16 @@ fn query_of(word: &str) -> Option<RunQuery> {
 }
 
 pub(super) async fn create(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
-    let (flow, params, manual) = (ask.required("FlowID")?, ask.object("ParamsJSON")?, ask.flag("Manual")?);
+    let flow = ask.required("FlowID")?;
     let number = ask.whole("Version")?.unwrap_or(0);
     let Ok(version) = u32::try_from(number) else {
         return Err(Failure::bad(format!("`Version` is a number from 0 up, not {number}")));
     };
+    let params = ask.object("ParamsJSON")?;
+    let manual = ask.flag("Manual")?;
+    let request = ask.text("RequestID")?;
     let flow = flow::find(&surface, flow).await?;
-    let request = match ask.text("RequestID")? {
+    let request = match request {
         Some(_) => {
             // The digest covers the request, not its result: a version published meanwhile does not change it.
             let body = json!({"flow": flow.id, "version": number, "params": params, "manual": manual});
@@ -114,7 +116,7 @@ pub(super) async fn create(State(surface): State<Surface>, ask: RequestFields) -
         version: Some(version).filter(|number| *number > 0),
         request,
         labels: BTreeMap::new(),
-        start: Start { params, manual, ..Start::default() },
+        start: Start { params: params.into(), manual, ..Start::default() },
         wait: None,
     };
     let FlowStarted { started, .. } = surface.runtime.runs().start_flow(new).await?;

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use serde_json::{Map, Value, json};
 use windlass_engine::time::Timestamp;
+use windlass_runtime::workers::BeatVerdict;
 use windlass_store::page::NameRange;
 use windlass_store::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
@@ -11,6 +12,9 @@ use super::Surface;
 use super::era::Noun;
 use super::failure::{Failure, SchedulerResult, ok};
 use super::request::RequestFields;
+use crate::audit;
+use crate::check;
+use crate::extract::ClientAddress;
 
 /// Bytes of a URL: longer ones are refused by most servers too.
 const URL_MAX: usize = 2_048;
@@ -18,7 +22,16 @@ const URL_MAX: usize = 2_048;
 const LIST_MAX: usize = 10_000;
 const KINDS: [&str; 3] = ["http", "async", "local"];
 
-pub(super) async fn register(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
+/// The refusal of a worker whose id another one has now.
+pub(super) fn lost(id: &str) -> Failure {
+    Failure::conflict(format!("lost: {}", check::taken_id(id)))
+}
+
+pub(super) async fn register(
+    State(surface): State<Surface>,
+    ClientAddress(peer): ClientAddress,
+    ask: RequestFields,
+) -> SchedulerResult {
     let id = ask.required("id")?.to_owned();
     let url = url_of(&ask)?.unwrap_or_default();
     // A worker without an address can only pull.
@@ -41,19 +54,30 @@ pub(super) async fn register(State(surface): State<Surface>, ask: RequestFields)
         load: ask.whole("load")?.unwrap_or(0).max(0),
         capacity: ask.whole("capacity")?.unwrap_or(0).max(0),
         is_draining: false,
+        peer,
+        replaced: None,
         registered_at: now,
         beat_at: now,
     };
-    surface.runtime.workers().register(worker).await?;
+    let (id, address) = (worker.id.clone(), worker.address());
+    if let Some(older) = surface.runtime.workers().register(worker).await? {
+        audit::note_takeover(&surface.runtime, &id, &older, &address).await;
+    }
     ok()
 }
 
-pub(super) async fn heartbeat(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
+pub(super) async fn heartbeat(
+    State(surface): State<Surface>,
+    ClientAddress(peer): ClientAddress,
+    ask: RequestFields,
+) -> SchedulerResult {
     let id = ask.required("id")?.to_owned();
     let load = ask.whole("load")?.map(|load| load.max(0));
     let beat = WorkerBeat { id: id.clone(), url: url_of(&ask)?, load, at: surface.runtime.clock().now() };
-    if !surface.runtime.workers().beat(beat).await? {
-        return Err(Failure::unknown("worker", &id));
+    match surface.runtime.workers().beat(beat, &peer).await? {
+        BeatVerdict::Known => {}
+        BeatVerdict::Unknown => return Err(Failure::unknown("worker", &id)),
+        BeatVerdict::Lost => return Err(lost(&id)),
     }
     if surface.runtime.workers().is_worker_draining(&id) {
         return Ok(Json(json!({ "ok": "1", "draining": true })));
@@ -65,6 +89,9 @@ fn url_of(ask: &RequestFields) -> Result<Option<String>, Failure> {
     let url = ask.text("url")?;
     if url.is_some_and(|url| url.len() > URL_MAX) {
         return Err(Failure::bad(format!("`url` is longer than {URL_MAX} bytes")));
+    }
+    if url.is_some_and(|url| url.contains(char::is_control)) {
+        return Err(Failure::bad("`url` has control characters: leave them out"));
     }
     Ok(url.map(str::to_owned))
 }

@@ -17,7 +17,7 @@ pub(crate) fn ledger_entry(row: LedgerRow) -> LedgerEntry {
     let (run, node) = (row.posting.run(), row.posting.node());
     let Movement { kind, amount, key, held: _, borne_by_platform } = row.posting.movement;
     LedgerEntry {
-        seq: row.seq,
+        seq: row.seq.0,
         kind: kind.word().to_owned(),
         amount: amount.0,
         balance_after: row.balance_after.0,

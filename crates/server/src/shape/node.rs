@@ -12,6 +12,7 @@ use windlass_engine::plan::{
 use windlass_engine::retry::Fault as EngineFault;
 use windlass_engine::run::Run;
 use windlass_engine::run::state::{FanState, Nest, NodeState as State, Phase, ScopeState, Slot, Stage};
+use windlass_runtime::grant;
 use windlass_sdk::contract::{BranchCounts, FaultInfo, NodeInfo};
 
 use super::time;
@@ -190,7 +191,7 @@ fn last_grant(found: &NodeAt<'_>) -> Option<Fence> {
 fn reach_now(run: RunId, found: &NodeAt<'_>) -> (Option<String>, Option<String>) {
     let (Some(work), Some(call)) = (found.phase().work(), found.call()) else { return (None, None) };
     let Some(fence) = work.fence() else { return (None, None) };
-    let reported = Some(format!("{run}.{fence}"));
+    let reported = Some(grant::named(&run, fence));
     match (&work.stage, &call.exec) {
         (Stage::Granted { .. }, Exec::Queue) => (Some(JobId::of_call(run, fence).to_string()), None),
         (Stage::Granted { .. }, Exec::Http) | (Stage::Suspended { .. }, _) => (None, reported),

@@ -1,6 +1,7 @@
 //! Runs.
 
 use serde_json::{Map, Value};
+use windlass_engine::counter::Seq;
 use windlass_engine::event::{ExecMode as EngineMode, RunFault};
 use windlass_engine::money::Bill;
 use windlass_engine::plan::Priority as EnginePriority;
@@ -79,7 +80,7 @@ pub(crate) fn summary(row: &RunRow, label: &VersionLabel) -> RunSummary {
         node: standing.node.as_ref().map(ToString::to_string),
         action: standing.action.clone(),
         step_count: standing.step_count,
-        len: row.len,
+        len: row.len.0,
         labels: origin.labels.clone(),
         account: origin.account.clone(),
         request_id: origin.request.as_ref().map(|request| request.id.clone()),
@@ -103,7 +104,7 @@ pub(crate) fn run(view: &RunView, label: &VersionLabel) -> RunDetail {
     let (node_states, more_nodes) = node_states(&view.plan, state);
     RunDetail {
         summary: RunSummary { cost: whole_cost(state), ..summary(&view.row, label) },
-        params: start.params.clone(),
+        params: start.params.to_map(),
         shared: shared(view),
         result: state.result.as_deref().cloned(),
         node_states,
@@ -121,17 +122,17 @@ pub(crate) fn run(view: &RunView, label: &VersionLabel) -> RunDetail {
 }
 
 /// A run as it was after so many entries; `row` says how many there are by now.
-pub(crate) fn run_state(view: &RunView, at: u64, row: &RunRow) -> RunState {
+pub(crate) fn run_state(view: &RunView, at: Seq, row: &RunRow) -> RunState {
     let state = &*view.state;
     let (node_states, more_nodes) = node_states(&view.plan, state);
     RunState {
         id: state.id.to_string(),
-        at,
-        len: row.len,
+        at: at.0,
+        len: row.len.0,
         time: time(state.updated_at),
         status: status(windlass_store::projection::status(state)),
         round: state.round,
-        params: state.start.params.clone(),
+        params: state.start.params.to_map(),
         shared: shared(view),
         signals: state.signals.iter().map(|(key, value)| (key.clone(), (**value).clone())).collect(),
         node_states,

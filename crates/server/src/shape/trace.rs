@@ -1,6 +1,7 @@
 //! Attempts and journal entries of a run.
 
 use serde_json::Value;
+use windlass_engine::counter::Seq;
 use windlass_engine::journal::Entry;
 use windlass_sdk::contract::{JournalEntry, NodeAttemptInfo};
 use windlass_store::projection::attempts::{AttemptPart, NodeAttempt};
@@ -33,10 +34,10 @@ pub(crate) fn attempt(row: &NodeAttempt) -> NodeAttemptInfo {
     }
 }
 
-pub(crate) fn entry(seq: u64, entry: &Entry) -> JournalEntry {
+pub(crate) fn entry(seq: Seq, entry: &Entry) -> JournalEntry {
     let shape = |event| serde_json::to_value(event).unwrap_or(Value::Null);
     JournalEntry {
-        seq,
+        seq: seq.0,
         at: time(entry.at),
         command: entry.command.to_string(),
         events: entry.events.iter().map(shape).collect(),

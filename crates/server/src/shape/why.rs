@@ -20,6 +20,7 @@ pub(crate) fn reason(reason: EngineReason) -> WaitReason {
         Cause::Start => words("start", "it has not been started".to_owned()),
         Cause::Resume => words("resume", "it was paused".to_owned()),
         Cause::Step => words("step", "it is advanced by hand".to_owned()),
+        Cause::Turn => words("turn", "it has more to decide, and goes on by itself".to_owned()),
         Cause::Nothing { status } => words("nothing", format!("it has ended: {status}")),
         Cause::CancelConfirmation { n_calls } => words(
             "cancel_confirmation",

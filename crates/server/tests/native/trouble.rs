@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use uuid::Uuid;
+use windlass_engine::counter::Fence;
 use windlass_engine::event::{Event, Level};
 use windlass_engine::id::{CommandId, RunId};
 use windlass_engine::journal::Entry;
@@ -11,7 +12,7 @@ use windlass_store::run::RunRef;
 
 use crate::test_server::{TestServer, approval, waiting};
 
-/// Writes an unreadable state of the run.
+/// Writes an unreadable entry into the journal of the run.
 async fn spoil(host: &TestServer, run: &str) {
     let run: RunId = run.parse().unwrap();
     let row = host.runtime.store().run(host.runtime.project(), RunRef::Id(run)).await.unwrap().unwrap();
@@ -21,9 +22,9 @@ async fn spoil(host: &TestServer, run: &str) {
         run,
         expected_len: row.len,
         create: None,
-        entry: Entry::new(now, command, vec![said]),
+        entry: Entry { version: u32::MAX, ..Entry::new(now, command, vec![said]) },
         standing: row.standing,
-        snapshot: Some(b"no state".to_vec()),
+        snapshot: None,
         reopened: None,
     };
     let commit = Commit { run: Some(change), ..Commit::new(&Project::DEFAULT, command, now) };
@@ -55,7 +56,8 @@ async fn a_report_to_a_run_that_cannot_be_read_is_not_of_an_unknown_call() {
     host.publish("b", waiting()).await;
     let run = host.start("b", json!({})).await;
     spoil(&host, &run).await;
-    let report = format!("/api/v1/calls/{run}.1/report");
+    let call = host.runtime.grants().signed(run.parse::<RunId>().unwrap(), Fence(1));
+    let report = format!("/api/v1/calls/{call}/report");
     host.post(&report, json!({ "result": 1 })).await.refused(500, "internal");
 }
 

@@ -1,6 +1,6 @@
 use serde_json::json;
 use uuid::Uuid;
-use windlass_engine::counter::Fence;
+use windlass_engine::counter::{Fence, Seq};
 use windlass_engine::id::CommandId;
 use windlass_engine::project::Project;
 use windlass_store::commit::Commit;
@@ -108,7 +108,7 @@ async fn the_log_of_an_attempt_is_shown() {
         let at = client.runtime.clock().now();
         let text = "two\nlines".to_owned();
         let (run, node) = (run_of(&id), "a".into());
-        let logs = vec![LogRow { run, entry: 2, fence: Fence(1), node, at, text, lines: Vec::new() }];
+        let logs = vec![LogRow { run, entry: Seq(2), fence: Fence(1), node, at, text, lines: Vec::new() }];
         let commit = Commit { logs, ..Commit::new(&Project::DEFAULT, CommandId::new(Uuid::now_v7()), at) };
         client.runtime.store().commit_one(commit).await.unwrap();
         assert_eq!(client.got(&path).await, json!({"content": "two\nlines"}));

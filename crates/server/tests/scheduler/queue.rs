@@ -46,7 +46,9 @@ async fn a_worker_polls_a_job_and_completes_it() {
         let input: Value = serde_json::from_str(job["input_json"].as_str().unwrap()).unwrap();
         assert_eq!((&input["input"], &input["params"]["width"]), (&json!("p.png"), &json!(9)));
         let rows = client.node_runs(&id).await;
-        assert_eq!(client.field(&rows[0], "id"), &input["run_id"]);
+        let (name, signature) = input["run_id"].as_str().unwrap().rsplit_once('.').unwrap();
+        assert_eq!(client.field(&rows[0], "id"), name, "lists name the attempt without its signature");
+        assert_eq!(signature.len(), 32);
         assert_eq!(client.told(&id, &["status", "worker_id"]).await, [["running", "puller"]]);
         assert_eq!(poll(&client).await.status, 204, "it is handed out once");
 
@@ -72,10 +74,68 @@ async fn a_completion_after_the_end_is_refused() {
         client.posted("/queue/complete", done(json!(1))).await;
         client.ended(&id).await;
         assert_eq!(client.post("/queue/complete", done(json!(2))).await.status, 409);
-        let (name, _) = job["id"].as_str().unwrap().rsplit_once('.').unwrap();
-        let stale = json!({"queue_id": format!("{name}.77"), "result": 3});
+        let real = job["id"].as_str().unwrap();
+        let (name, signature) = real.rsplit_once('.').unwrap();
+        let stale = json!({"queue_id": name.replace(".1", ".77") + "." + signature, "result": 3});
         assert_eq!(client.post("/queue/complete", stale).await.status, 409, "another claim");
         assert_eq!(client.json(&client.task(&id).await, "shared_json"), json!({"small": 1}));
+    }
+}
+
+#[tokio::test]
+async fn a_forged_queue_id_completes_nothing() {
+    for client in clients().await {
+        let (id, other) =
+            (client.start(definition(), json!({})).await, client.start(definition(), json!({})).await);
+        let (job, others) = (polled(&client).await, polled(&client).await);
+        let grant = |job: &Value| job["id"].as_str().unwrap().to_owned();
+        let (real, others) = (grant(&job), grant(&others));
+        let (name, signature) = real.rsplit_once('.').unwrap();
+        let (other_name, other_signature) = others.rsplit_once('.').unwrap();
+        for (queue_id, status) in [
+            (name.to_owned(), 404),
+            (format!("{name}."), 409),
+            (format!("{name}.{}", &signature[..31]), 409),
+            (format!("{name}.{other_signature}"), 409),
+            (format!("{other_name}.{signature}"), 409),
+            (format!("{real}.1"), 404),
+        ] {
+            let stolen = json!({"queue_id": queue_id, "result": "stolen", "worker_id": "thief"});
+            let answer = client.post("/queue/complete", stolen).await;
+            assert_eq!(answer.status, status, "{queue_id}: {answer:?}");
+        }
+        client.posted("/queue/complete", json!({"queue_id": real, "result": "mine"})).await;
+        client.posted("/queue/complete", json!({"queue_id": others, "result": "mine"})).await;
+        for id in [id, other] {
+            assert_eq!(client.json(&client.ended(&id).await, "shared_json"), json!({"small": "mine"}));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_forged_run_id_extends_nothing() {
+    for client in clients().await {
+        client.start(definition(), json!({})).await;
+        let hasty = json!({"worker_id": "slow", "services": ["resize"], "lease_ms": 5_000});
+        let job = client.posted("/queue/poll", hasty).await;
+        let input: Value = serde_json::from_str(job["input_json"].as_str().unwrap()).unwrap();
+        let real = input["run_id"].as_str().unwrap();
+        let (name, _) = real.rsplit_once('.').unwrap();
+        let row = async || {
+            let query = windlass_store::job::JobQuery::default();
+            let store = client.runtime.store();
+            store.jobs(client.runtime.project(), query).await.unwrap().items.remove(0).job.state
+        };
+        let before = row().await;
+        for run_id in [name.to_owned(), format!("{name}.{}", "0".repeat(32))] {
+            assert_eq!(
+                client.posted("/queue/update_run", json!({"run_id": run_id})).await,
+                json!({"ok": "1"})
+            );
+            assert_eq!(row().await, before, "{run_id}");
+        }
+        client.posted("/queue/update_run", json!({"run_id": real})).await;
+        assert_ne!(row().await, before);
     }
 }
 

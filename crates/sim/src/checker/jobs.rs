@@ -51,10 +51,10 @@ impl JobChecker {
         self.overlaps.insert(schedule, overlap);
     }
 
-    /// Checks an accepted commit.
-    pub fn committed(&mut self, commit: &Commit) -> CheckResult {
+    /// Checks an accepted commit, written when the wall clock showed `wall`.
+    pub fn committed(&mut self, commit: &Commit, wall: Timestamp) -> CheckResult {
         for row in &commit.firings {
-            self.fired(row, commit.now)?;
+            self.fired(row, wall)?;
         }
         let plain = || commit.jobs.iter().filter(|change| change.job.spec.run.is_none());
         for change in plain() {
@@ -107,11 +107,11 @@ impl JobChecker {
         }
     }
 
-    fn fired(&mut self, row: &FiringRow, now: Timestamp) -> CheckResult {
+    fn fired(&mut self, row: &FiringRow, wall: Timestamp) -> CheckResult {
         let firing = row.firing;
         let Started::Job(id) = row.started else { return Ok(()) };
-        if firing.slot > now && !firing.manual {
-            return broken("J6", format!("{firing} fired at {}, before its time", now.0));
+        if firing.slot > wall && !firing.manual {
+            return broken("J6", format!("{firing} fired at {}, before its time", wall.0));
         }
         if let Some(before) = self.slots.insert(firing, id) {
             return broken("J5", format!("{firing} fired twice: {before} and {id}"));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use windlass_engine::counter::{Fence, Visit};
+use windlass_engine::counter::{Fence, Seq, Visit};
 use windlass_engine::event::{Event, Next, Waiting};
 use windlass_engine::id::RunId;
 use windlass_engine::journal::Entry;
@@ -41,10 +41,10 @@ pub(super) struct RunRecord {
 
 impl RunRecord {
     /// Checks that entries come in order, each once.
-    pub(super) fn entry(&mut self, run: RunId, seq: u64, entry: &Entry) -> CheckResult {
-        if seq != self.entries.len() as u64 {
+    pub(super) fn entry(&mut self, run: RunId, len: Seq, entry: &Entry) -> CheckResult {
+        if len.0 != self.entries.len() as u64 {
             let n = self.entries.len();
-            return broken("I3", format!("{run}: entry {seq} was accepted when there were {n}"));
+            return broken("I3", format!("{run}: an entry after {len} was accepted when there were {n}"));
         }
         self.entries.push(entry.encode());
         Ok(())
@@ -114,7 +114,7 @@ impl RunRecord {
                 self.due.retain(|place, _| !node.holds(place));
                 Ok(())
             }
-            Event::Waiting { node, wait: Waiting::Timer { until } } => {
+            Event::Waiting { node, wait: Waiting::Timer { until, .. } } => {
                 self.due.insert(node.clone(), *until);
                 Ok(())
             }
@@ -138,6 +138,7 @@ impl RunRecord {
             | Event::Paused
             | Event::Resumed
             | Event::Stepped
+            | Event::SetBack { .. }
             | Event::Funded { .. }
             | Event::Billed { .. }
             | Event::Logged { .. } => Ok(()),

@@ -44,7 +44,7 @@ impl SimClient {
         params.insert("items".to_owned(), Value::Array(items));
         params.insert("n".to_owned(), rng.below(4).into());
         let start = Start {
-            params,
+            params: params.into(),
             account: rng.percent(80).then(|| format!("account{}", rng.below(2))),
             budget: rng.percent(20).then_some(Amount(40)),
             on_short_balance: if rng.percent(50) {

@@ -338,7 +338,8 @@ impl PlainJobs {
         }
         let heard = world.store.commit(commit.clone(), &mut world.faults, &mut self.rng);
         if matches!(heard, CommitReply::Answer(Ok(_)) | CommitReply::Unknown { happened: true }) {
-            world.checker.jobs.committed(&commit)?;
+            let wall = world.wall();
+            world.checker.jobs.committed(&commit, wall)?;
             for posting in &commit.postings {
                 world.checker.money.posted_again(&posting.account, &posting.movement)?;
             }

@@ -49,7 +49,7 @@ impl SimSchedules {
             let id = ScheduleId::new(Uuid::from_u128(number));
             let cron = Cron::parse("*/20 * * * * *", "UTC").expect("the expression is a good one");
             let schedule = Schedule { id, cron, enabled: true, overlap, catchup, window_ms: 0 };
-            let first = schedule.plan(&Progress::default(), world.now, 0);
+            let first = schedule.plan(&Progress::default(), world.wall(), 0);
             let row = ScheduleRow {
                 schedule,
                 name: format!("schedule{number}"),
@@ -63,7 +63,7 @@ impl SimSchedules {
             save_schedule(world, Revision::ZERO, row);
             world.checker.jobs.scheduled(id, overlap);
             let is_complete = overlap == Overlap::Allow && catchup == Catchup::All;
-            kept.push(SimSchedule { id, from: world.now, is_complete });
+            kept.push(SimSchedule { id, from: world.wall(), is_complete });
         }
         SimSchedules { kept }
     }
@@ -88,7 +88,7 @@ impl SimSchedules {
 
     /// Checks that every slot that had to fire has fired, and removes all schedules.
     pub(super) fn end(&mut self, world: &mut SimWorld) -> Result<(), Violation> {
-        let until = Timestamp(world.now.0 - FIRING_DELAY_MS_MAX);
+        let until = Timestamp(world.wall().0 - FIRING_DELAY_MS_MAX);
         for kept in std::mem::take(&mut self.kept) {
             if kept.is_complete {
                 world.checker.jobs.all_fired(kept.id, kept.from, until, EVERY_MS)?;
@@ -124,14 +124,17 @@ fn fire_schedule(
     let ahead = if world.bug == Some(PlantedBug::EarlyFiring) { 500 } else { 0 };
     let row = &scheduled.row;
     let n_running = if world.bug == Some(PlantedBug::OverlapIgnored) { 0 } else { scheduled.running.len() };
-    let mut decision = row.schedule.plan(&row.progress, world.now.after(ahead), n_running);
+    let mut decision = row.schedule.plan(&row.progress, world.wall().after(ahead), n_running);
+    // A slot that fired before the wall clock went back does not fire again.
+    decision.fire.retain(|firing| world.store.job(firing.job()).is_none());
     if world.bug == Some(PlantedBug::SlotsForgotten) {
         decision.fire.drain(..decision.fire.len().saturating_sub(1));
     }
     let is_news = !decision.fire.is_empty()
         || decision.n_passed > 0
         || decision.progress.waiting != row.progress.waiting
-        || decision.next_at != row.next_at;
+        || decision.next_at != row.next_at
+        || row.progress.is_ahead_of(world.wall());
     if !is_news {
         world.servers[server].schedules.insert(row.id(), scheduled);
         return Ok(());

@@ -1,5 +1,6 @@
 //! Accounts: they are opened with the world and get deposits.
 
+use windlass_engine::counter::Seq;
 use windlass_engine::money::Amount;
 use windlass_engine::money::Movement;
 use windlass_engine::project::Project;
@@ -28,7 +29,7 @@ impl SimWorld {
         let movement = Movement::deposit(&command.to_string(), Amount(amount));
         let posting = Posting { account: account.to_owned(), movement };
         self.checker.money.posted(&posting.account, &posting.movement)?;
-        let id = MessageId::new(Party::Account(account.to_owned()), self.n_queued);
+        let id = MessageId::new(Party::Account(account.to_owned()), Seq(self.n_queued));
         let to = Party::Account(account.to_owned());
         let message = Message { id, to, at: self.now, note: Note::BalanceChanged };
         let mut commit = Commit::new(&Project::DEFAULT, command, self.now);

@@ -26,7 +26,7 @@ impl SimWorld {
             return false;
         }
         if self.faults.strikes(SimFault::ClockJump, 1, &mut self.rng) {
-            self.now = self.now.after(self.rng.between(1_000, 120_000));
+            self.jump_clock();
         }
         let ms = self.rng.between(50, 1_000);
         self.after(ms, SimEvent::Tick(server));
@@ -64,7 +64,7 @@ impl SimWorld {
         if self.bug == Some(PlantedBug::NoRecovery) {
             return Ok(());
         }
-        let dead = self.dead_epochs();
+        let dead = dead_epochs(self);
         for run in self.orphaned_runs(server, &dead) {
             let Some(cached) = self.load_current(server, run) else { continue };
             for Recovery::ReportLost { node, fence } in recovery::plan(&cached.run, &cached.plan, &dead) {
@@ -87,15 +87,15 @@ impl SimWorld {
             cached.filter(|(_, cached)| !recovery::plan(&cached.run, &cached.plan, dead).is_empty());
         orphans.chain(taken_over.map(|(id, _)| *id)).collect()
     }
+}
 
-    /// Epochs that are over: all that were given out, except those of servers with a recent heartbeat.
-    fn dead_epochs(&self) -> BTreeSet<Epoch> {
-        let rows = self.store.memory.servers_now().unwrap_or_default();
-        let alive: BTreeSet<Epoch> = rows
-            .iter()
-            .filter(|row| !recovery::is_dead(row.beat_at, self.now))
-            .map(|row| row.owner.epoch)
-            .collect();
-        (1..=self.last_epoch.0).map(Epoch).filter(|epoch| !alive.contains(epoch)).collect()
-    }
+/// Epochs that are over: all that were given out, except those of servers with a recent heartbeat.
+fn dead_epochs(world: &SimWorld) -> BTreeSet<Epoch> {
+    let rows = world.store.memory.servers_now().unwrap_or_default();
+    let alive: BTreeSet<Epoch> = rows
+        .iter()
+        .filter(|row| !recovery::is_dead(row.beat_at, world.now))
+        .map(|row| row.owner.epoch)
+        .collect();
+    (1..=world.last_epoch.0).map(Epoch).filter(|epoch| !alive.contains(epoch)).collect()
 }

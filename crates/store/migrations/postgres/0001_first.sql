@@ -63,6 +63,8 @@ CREATE TABLE runs (
     parent_node text COLLATE "C",
     parent_fence bigint,
     parent_depth bigint,
+    -- The outermost run of the tree of child runs; empty for that run itself.
+    root uuid,
     schedule uuid,
     created_at bigint NOT NULL,
     status text COLLATE "C" NOT NULL CHECK (
@@ -106,12 +108,14 @@ CREATE INDEX runs_by_version ON runs (project, version, status, settled_at, id) 
 CREATE INDEX runs_by_end ON runs (ended_at, id) WHERE ended_at IS NOT NULL;
 CREATE INDEX runs_by_owner ON runs (owner_server, owner_epoch, id) WHERE owner_server IS NOT NULL;
 CREATE INDEX runs_by_parent ON runs (parent_run, created_at, id) WHERE parent_run IS NOT NULL;
+CREATE INDEX runs_by_root ON runs (project, root) WHERE root IS NOT NULL;
 CREATE INDEX runs_by_schedule ON runs (schedule, created_at, id) WHERE schedule IS NOT NULL;
 CREATE INDEX runs_by_wake ON runs (wake_slot, id) WHERE wake_slot IS NOT NULL;
 CREATE INDEX runs_ended ON runs (project, status, created_at, id) WHERE ended_at IS NOT NULL;
 CREATE INDEX runs_ended_by_flow ON runs (project, flow, status, created_at, id) WHERE ended_at IS NOT NULL;
 CREATE INDEX runs_open ON runs (project, created_at, id) WHERE ended_at IS NULL;
 CREATE INDEX runs_open_by_flow ON runs (project, flow, created_at, id) WHERE ended_at IS NULL;
+CREATE INDEX runs_open_by_root ON runs (project, root) WHERE root IS NOT NULL AND ended_at IS NULL;
 CREATE INDEX runs_by_account ON runs (project, account, created_at, id) WHERE account IS NOT NULL;
 CREATE INDEX runs_in_need ON runs (project, account, needs) WHERE needs IS NOT NULL;
 CREATE INDEX runs_open_by_account ON runs (project, account, created_at, id)
@@ -327,6 +331,24 @@ CREATE TABLE services (
     PRIMARY KEY (project, name)
 );
 
+-- Large parameters: JSON objects, each stored once, under the SHA-256 of its bytes. Journals, job specifications and
+-- messages name them in `params_in`.
+CREATE TABLE blobs (
+    project text COLLATE "C" NOT NULL,
+    hash text COLLATE "C" NOT NULL CHECK (length(hash) = 64),
+    bytes bytea NOT NULL,
+    PRIMARY KEY (project, hash)
+);
+
+-- The runs that refer to a blob: it is deleted with the last of them.
+CREATE TABLE blob_refs (
+    project text COLLATE "C" NOT NULL,
+    hash text COLLATE "C" NOT NULL,
+    run uuid NOT NULL,
+    PRIMARY KEY (project, hash, run)
+);
+CREATE INDEX blob_refs_by_run ON blob_refs (run);
+
 CREATE TABLE outbox (
     project text COLLATE "C" NOT NULL,
     sender bytea NOT NULL,
@@ -336,9 +358,15 @@ CREATE TABLE outbox (
     at bigint NOT NULL,
     note text COLLATE "C" NOT NULL,
     is_delivered boolean NOT NULL,
+    -- The tree and the depth of a child run that is to be created; empty for any other message.
+    tree uuid,
+    depth bigint,
     PRIMARY KEY (project, sender, seq, part)
 );
-CREATE INDEX outbox_undelivered ON outbox (at, project, sender, seq, part) WHERE NOT is_delivered;
+CREATE INDEX outbox_undelivered ON outbox (at, project, sender, seq, part) WHERE NOT is_delivered AND tree IS NULL;
+-- Child runs that wait for their turn, the deepest of a tree first.
+CREATE INDEX outbox_by_tree ON outbox (project, tree, depth DESC, at, sender, seq, part)
+    WHERE NOT is_delivered AND tree IS NOT NULL;
 -- Delivered messages of accounts, which are deleted by their age: accounts come after all runs.
 CREATE INDEX outbox_of_accounts ON outbox (at) WHERE is_delivered AND sender >= '\x01'::bytea;
 CREATE INDEX outbox_by_receiver ON outbox (project, receiver) WHERE NOT is_delivered;
@@ -395,6 +423,12 @@ CREATE TABLE servers (
     beat_at bigint NOT NULL
 ) WITH (fillfactor = 50);
 
+-- Secrets that all servers share.
+CREATE TABLE store_keys (
+    name text COLLATE "C" PRIMARY KEY,
+    bytes bytea NOT NULL CHECK (length(bytes) = 32)
+);
+
 CREATE TABLE registrations (
     project text COLLATE "C" NOT NULL,
     id text COLLATE "C" NOT NULL,
@@ -408,6 +442,8 @@ CREATE TABLE registrations (
     is_draining boolean NOT NULL,
     registered_at bigint NOT NULL,
     beat_at bigint NOT NULL,
+    peer text COLLATE "C" NOT NULL,
+    replaced text COLLATE "C" NOT NULL,
     PRIMARY KEY (project, id)
 ) WITH (fillfactor = 50);
 
@@ -453,6 +489,18 @@ CREATE FUNCTION readable(text) RETURNS json LANGUAGE sql IMMUTABLE AS $$
     END::json
 $$;
 
+-- Parameters from their stored form: the strongest layer that has a field counts.
+CREATE FUNCTION written_out(text, json) RETURNS json LANGUAGE sql STABLE AS $$
+    SELECT json_object_agg(field.key, field.value) FROM (
+        SELECT DISTINCT ON (one.key) one.key, one.value
+        FROM json_array_elements($2) WITH ORDINALITY AS layer (value, place)
+            LEFT JOIN blobs ON blobs.project = $1 AND blobs.hash = layer.value ->> 'blob'
+            CROSS JOIN LATERAL
+                json_each(coalesce(readable(convert_from(blobs.bytes, 'UTF8')), layer.value -> 'inline')) AS one
+        ORDER BY one.key, layer.place
+    ) AS field
+$$;
+
 CREATE VIEW entries AS
 SELECT run, seq, v, at, command, events FROM journal;
 
@@ -476,7 +524,13 @@ SELECT runs.id AS run, 'task-' || runs.id::text AS id, 'ver-' || runs.version::t
         ELSE runs.status
     END AS status,
     coalesce(
-        (SELECT (readable(journal.events) -> 0 -> 'params')::text FROM journal WHERE journal.run = runs.id AND seq = 1), '{}'
+        (
+            SELECT coalesce(
+                readable(journal.events) -> 0 -> 'params',
+                written_out(runs.project, readable(journal.events) -> 0 -> 'params_in')
+            )::text
+            FROM journal WHERE journal.run = runs.id AND seq = 1
+        ), '{}'
     ) AS params_json,
     -- Of a run that is open it is in the journal only.
     coalesce(runs.shared, '{}') AS shared_json,
@@ -501,7 +555,10 @@ SELECT jobs.id AS job, jobs.id::text || '.' || jobs.fence AS id, 'task-' || jobs
         AS node_key,
     jobs.name AS service,
     json_build_object(
-        'input', readable(job_specs.payload) -> 'input', 'params', readable(job_specs.payload) -> 'params',
+        'input', readable(job_specs.payload) -> 'input', 'params', coalesce(
+            readable(job_specs.payload) -> 'params',
+            written_out(jobs.project, readable(job_specs.payload) -> 'params_in')
+        ),
         'run_id', jobs.call_run::text || '.' || jobs.call_fence
     )::text AS input_json,
     CASE jobs.status WHEN 'canceled' THEN 'cancelled' ELSE jobs.status END AS status,
@@ -810,7 +867,8 @@ SELECT runs.id AS run, 'run_' || replace(runs.id::text, '-', '') AS id, runs.acc
         ),
         base AS MATERIALIZED (
             SELECT n, coalesce(event -> 'shared', (
-                SELECT said.event -> 'params' FROM versions WHERE id = runs.version AND form = 'dag'
+                SELECT coalesce(said.event -> 'params', written_out(runs.project, said.event -> 'params_in'))
+                FROM versions WHERE id = runs.version AND form = 'dag'
             ), '{}'::json) AS given FROM said
             WHERE kind = 'started' OR (kind = 'rerun' AND event -> 'shared' IS NOT NULL) ORDER BY n DESC LIMIT 1
         ),
@@ -882,7 +940,7 @@ SELECT told.run, 'run_' || replace(told.run::text, '-', '') || '.' || told.seq |
         END
         WHEN told.kind = 'waiting' THEN
             CASE WHEN told.event -> 'wait' ->> 'for' IN ('balance', 'budget') THEN 'warn' ELSE 'info' END
-        WHEN told.kind IN ('deferred', 'expiring', 'dropped', 'canceling') THEN 'warn'
+        WHEN told.kind IN ('deferred', 'expiring', 'dropped', 'canceling', 'set_back') THEN 'warn'
         ELSE 'info'
     END AS level,
     told.node AS node_id,
@@ -928,6 +986,7 @@ SELECT told.run, 'run_' || replace(told.run::text, '-', '') || '.' || told.seq |
         WHEN 'paused' THEN 'paused'
         WHEN 'resumed' THEN 'resumed'
         WHEN 'stepped' THEN 'one step was asked for'
+        WHEN 'set_back' THEN 'its times were set back after a clock that was wrong'
         WHEN 'retried' THEN 'retried, round ' || (told.event ->> 'round')
         WHEN 'rerun' THEN
             'run again from ' || (told.event ->> 'from') || ', round ' || (told.event ->> 'round')
@@ -946,7 +1005,7 @@ SELECT told.run, 'run_' || replace(told.run::text, '-', '') || '.' || told.seq |
         ELSE (
             SELECT '{' || coalesce(string_agg(to_json(one.key)::text || ':' || one.value::text, ',' ORDER BY one.n), '') || '}'
             FROM json_each(told.event) WITH ORDINALITY AS one (key, value, n)
-            WHERE one.key NOT IN ('e', 'node', 'params', 'prices', 'rechecks', 'input', 'output', 'outputs', 'memo',
+            WHERE one.key NOT IN ('e', 'node', 'params', 'params_in', 'prices', 'rechecks', 'input', 'output', 'outputs', 'memo',
                 'result', 'shared', 'value', 'names') AND NOT (told.kind = 'granted' AND one.key = 'by')
         )
     END AS data,

@@ -64,7 +64,7 @@ pub(crate) const TABLES: &[Table] = tables! {
     }
     runs by (id) {
         project: Text, id: Id, len: Number, flow version: Id, request request_digest labels account: Text, parent_run: Id,
-        parent_node: Text, parent_fence parent_depth: Number, schedule: Id, created_at: Number, status: Text,
+        parent_node: Text, parent_fence parent_depth: Number, root schedule: Id, created_at: Number, status: Text,
         round: Number, node action: Text, step_count wake_at: Number, owner_server: Id, owner_epoch: Number,
         cost_estimated cost_actual cost_refunded cost_settled needs: Number, error shared result reopened: Text,
         updated_at ended_at: Number,
@@ -94,8 +94,11 @@ pub(crate) const TABLES: &[Table] = tables! {
     }
     prices by (project, service) { project: Text, service price: Text, updated_at: Number }
     services by (project, name) { project: Text, name settings: Text, updated_at: Number }
+    blobs by (project, hash) { project hash: Text, bytes: Bytes }
+    blob_refs by (project, hash, run) { project hash: Text, run: Id }
     outbox by (project, sender, seq, part) {
-        project: Text, sender: Bytes, seq part: Number, receiver: Bytes, at: Number, note: Text, is_delivered: Flag,
+        project: Text, sender: Bytes, seq part: Number, receiver: Bytes, at: Number, note: Text, is_delivered: Flag, tree: Id,
+        depth: Number,
     }
     schedules by (id) {
         project: Text, id: Id, rev: Number, name rule target progress: Text, next_at: Number, history: Text,
@@ -106,9 +109,10 @@ pub(crate) const TABLES: &[Table] = tables! {
     }
     logs by (run, entry, fence) { run: Id, entry fence: Number, node: Text, at: Number, text lines: Text }
     servers by (id) { id: Id, epoch: Number, name version: Text, started_at beat_at: Number }
+    store_keys by (name) { name: Text, bytes: Bytes }
     registrations by (project, id) {
         project: Text, id name url kind services queues: Text, load capacity: Number, is_draining: Flag,
-        registered_at beat_at: Number,
+        registered_at beat_at: Number, peer replaced: Text,
     }
     worker_services by (project, service, worker) { project service worker: Text }
     audit by (project, seq) { project: Text, seq at: Number, who what subject detail: Text }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use windlass_engine::counter::Revision;
+use windlass_engine::counter::{Revision, Seq};
 use windlass_engine::id::CommandId;
 use windlass_engine::job::Job;
 use windlass_engine::money::{Account, Amount, Movement};
@@ -66,7 +66,7 @@ impl ProjectTables {
     }
 
     fn check_run(&self, change: &RunChange) -> Result<(), StoreError> {
-        let found = self.runs.get(&change.run).map_or(0, |stored| stored.row.len);
+        let found = self.runs.get(&change.run).map_or(Seq::ZERO, |stored| stored.row.len);
         guard(|| Subject::Run(change.run), change.expected_len, found)?;
         let Some(origin) = &change.create else { return Ok(()) };
         if self.versions.get(&origin.version).is_none_or(|version| version.flow != origin.flow) {
@@ -166,6 +166,9 @@ impl ProjectTables {
 
     fn write(&mut self, commit: Commit, posted: BTreeMap<String, PostedAccount>) -> Committed {
         let run = commit.run.map(|change| self.write_run(change));
+        if let Some((run, _)) = run {
+            self.blobs.keep(run, commit.blobs);
+        }
         for change in commit.jobs {
             self.write_job(change);
         }
@@ -206,9 +209,9 @@ impl ProjectTables {
         committed
     }
 
-    fn write_run(&mut self, change: RunChange) -> (windlass_engine::id::RunId, u64) {
+    fn write_run(&mut self, change: RunChange) -> (windlass_engine::id::RunId, Seq) {
         let RunChange { run, expected_len, create, entry, standing, snapshot, reopened: _ } = change;
-        let len = expected_len + 1;
+        let len = expected_len.next();
         if standing.status.is_open() {
             self.open_runs.insert(run);
         } else {
@@ -258,7 +261,7 @@ impl ProjectTables {
         for (posting, balance_after) in posted.rows {
             stored.row.revision = stored.row.revision.next();
             stored.by_key.insert(posting.movement.key.clone(), stored.ledger.len());
-            stored.ledger.push(LedgerRow { seq: stored.row.revision.0, posting, balance_after, at });
+            stored.ledger.push(LedgerRow { seq: Seq(stored.row.revision.0), posting, balance_after, at });
         }
         stored.row.balance = posted.account.balance;
         stored.row.held = posted.account.held;

@@ -36,15 +36,7 @@ impl ProjectTables {
 
     /// Consumption of rates.
     pub(super) fn spent(&self) -> Result<Vec<Spent>, StoreError> {
-        Ok(self.used_rates().collect())
-    }
-
-    fn used_rates(&self) -> impl Iterator<Item = Spent> {
-        self.spent.iter().map(|((queue, limit_key), full_at)| Spent {
-            queue: queue.clone(),
-            limit_key: limit_key.clone(),
-            full_at: *full_at,
-        })
+        Ok(used_rates(self).collect())
     }
 
     pub(super) fn held(&self, queue: String) -> Result<Held, StoreError> {
@@ -57,7 +49,7 @@ impl ProjectTables {
         Ok(Held {
             turns: self.turns.get(&queue).copied().unwrap_or(0),
             jobs: held.map(row).collect(),
-            spent: self.used_rates().filter(|spent| spent.queue == queue).collect(),
+            spent: used_rates(self).filter(|spent| spent.queue == queue).collect(),
         })
     }
 }
@@ -69,4 +61,12 @@ fn asks(query: &KeyQuery, row: &JobRow) -> bool {
         && query.service.as_ref().is_none_or(|service| *service == spec.name)
         && !query.except.contains(spec.limit_key.as_str())
         && !query.taken.contains(&row.id())
+}
+
+fn used_rates(tables: &ProjectTables) -> impl Iterator<Item = Spent> {
+    tables.spent.iter().map(|((queue, limit_key), full_at)| Spent {
+        queue: queue.clone(),
+        limit_key: limit_key.clone(),
+        full_at: *full_at,
+    })
 }

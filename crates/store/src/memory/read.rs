@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-use windlass_engine::counter::Fence;
+use windlass_engine::counter::{Fence, Seq};
 use windlass_engine::id::{JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
 use windlass_engine::time::Timestamp;
@@ -15,9 +15,9 @@ use crate::audit::{AuditQuery, AuditRow};
 use crate::error::StoreError;
 use crate::job::{JobQuery, JobRow, ReadyPlace, ReadyQuery, due_at};
 use crate::log::{LOGS_MAX, LogRow, LogsOf};
-use crate::outbox::{Message, MessageId, Party, Undelivered};
+use crate::outbox::{Message, MessageId, OutboxPlace, Party, Undelivered, WaitingTree};
 use crate::page::{LineOrder, Order, Page, Part, cut};
-use crate::run::{Journal, RunQuery, RunRef, RunRow, Since, Wake};
+use crate::run::{Journal, RunGroup, RunQuery, RunRef, RunRow, Since, Wake};
 use crate::store::Due;
 
 impl MemoryState {
@@ -68,22 +68,37 @@ impl MemoryState {
         Ok(orphans.into_iter().take(limit).cloned().collect())
     }
 
-    pub(super) fn outbox(&self, now: Timestamp, limit: usize) -> Result<Vec<Undelivered>, StoreError> {
+    pub(super) fn outbox(
+        &self,
+        now: Timestamp,
+        after: Option<OutboxPlace>,
+        limit: usize,
+    ) -> Result<Vec<Undelivered>, StoreError> {
         let undelivered = self.projects.values().flat_map(|tables| {
-            let may_go = tables.undelivered.iter().take_while(|(at, _)| *at <= now).take(limit);
-            may_go.filter_map(|(_, id)| {
-                Some(Undelivered {
-                    project: tables.project.clone(),
-                    message: tables.messages.get(id)?.clone(),
-                })
-            })
+            let sent = tables.undelivered_messages().filter(|message| message.note.tree().is_none());
+            sent.map(|message| Undelivered { project: tables.project.clone(), message: message.clone() })
         });
-        let mut undelivered: Vec<Undelivered> = undelivered.collect();
-        undelivered.sort_by(|one, other| {
-            (one.message.at, &one.message.id).cmp(&(other.message.at, &other.message.id))
-        });
+        let is_asked = |row: &Undelivered| {
+            row.message.at <= now && after.as_ref().is_none_or(|after| row.place() > *after)
+        };
+        let mut undelivered: Vec<Undelivered> = undelivered.filter(is_asked).collect();
+        undelivered.sort_by_key(Undelivered::place);
         undelivered.truncate(limit);
         Ok(undelivered)
+    }
+
+    pub(super) fn waiting_trees(
+        &self,
+        after: Option<WaitingTree>,
+        limit: usize,
+    ) -> Result<Vec<WaitingTree>, StoreError> {
+        let trees = self.projects.values().flat_map(|tables| {
+            let roots = tables.undelivered_messages().filter_map(|message| message.note.tree());
+            roots.map(|(root, _)| WaitingTree { project: tables.project.clone(), root })
+        });
+        let trees: BTreeSet<WaitingTree> =
+            trees.filter(|tree| after.as_ref().is_none_or(|after| tree > after)).collect();
+        Ok(trees.into_iter().take(limit).collect())
     }
 }
 
@@ -112,12 +127,12 @@ impl ProjectTables {
         let (snapshot, after) = match since {
             Since::Entry(after) => (None, after),
             Since::Snapshot => {
-                let after = stored.snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
+                let after = stored.snapshot.as_ref().map_or(Seq::ZERO, |snapshot| snapshot.seq);
                 (stored.snapshot.clone(), after)
             }
         };
-        let entries = (1..).zip(&stored.entries).skip(usize::try_from(after).unwrap_or(usize::MAX));
-        let entries = entries.take(limit).map(|(seq, entry)| (seq, entry.clone())).collect();
+        let entries = (1..).zip(&stored.entries).skip(usize::try_from(after.0).unwrap_or(usize::MAX));
+        let entries = entries.take(limit).map(|(seq, entry)| (Seq(seq), entry.clone())).collect();
         Ok(Journal { snapshot, entries })
     }
 
@@ -171,15 +186,43 @@ impl ProjectTables {
 
     pub(super) fn logs(&self, run: RunId, of: LogsOf) -> Result<Vec<LogRow>, StoreError> {
         let after = match of {
-            LogsOf::Attempt(_) => Bound::Included((run, 0, Fence::ZERO)),
+            LogsOf::Attempt(_) => Bound::Included((run, Seq::ZERO, Fence::ZERO)),
             LogsOf::After { entry, fence } => Bound::Excluded((run, entry, fence)),
         };
-        let rows = self.logs.range((after, Bound::Included((run, u64::MAX, Fence(u64::MAX)))));
+        let rows = self.logs.range((after, Bound::Included((run, Seq(u64::MAX), Fence(u64::MAX)))));
         let rows = rows.map(|(_, row)| row).filter(|row| match of {
             LogsOf::Attempt(fence) => row.fence == fence,
             LogsOf::After { .. } => true,
         });
         Ok(rows.take(LOGS_MAX).cloned().collect())
+    }
+
+    fn undelivered_messages(&self) -> impl Iterator<Item = &Message> {
+        self.undelivered.iter().filter_map(|(_, id)| self.messages.get(id))
+    }
+
+    pub(super) fn waiting_children(&self, root: RunId, limit: usize) -> Result<Vec<Message>, StoreError> {
+        let depth =
+            |message: &Message| message.note.tree().filter(|(of, _)| *of == root).map(|(_, depth)| depth);
+        let mut found: Vec<(Reverse<u32>, &Message)> = self
+            .undelivered_messages()
+            .filter_map(|message| Some((Reverse(depth(message)?), message)))
+            .collect();
+        found.sort_by_key(|(depth, message)| (*depth, message.at, &message.id));
+        Ok(found.into_iter().take(limit).map(|(_, message)| message.clone()).collect())
+    }
+
+    pub(super) fn count_runs(&self, group: RunGroup, limit: usize) -> Result<usize, StoreError> {
+        let is_below = |row: &RunRow, root: RunId| {
+            row.origin.parent.as_ref().is_some_and(|parent| parent.root() == root)
+        };
+        let counts = |row: &&RunRow| match group {
+            RunGroup::Below(root) => is_below(row, root),
+            RunGroup::OpenBelow(root) => row.standing.status.is_open() && is_below(row, root),
+            RunGroup::OpenOfFlow(flow) => row.standing.status.is_open() && row.origin.flow == flow,
+            RunGroup::Open => row.standing.status.is_open(),
+        };
+        Ok(self.runs.values().map(|stored| &stored.row).filter(counts).take(limit).count())
     }
 
     pub(super) fn outbox_to(&self, to: Party) -> Result<Vec<Message>, StoreError> {
@@ -199,22 +242,22 @@ impl ProjectTables {
         Ok(match query.order {
             LineOrder::Oldest => rows.filter(|row| row.seq > query.after).take(size).cloned().collect(),
             LineOrder::Newest => {
-                let before = if query.after == 0 { u64::MAX } else { query.after };
+                let before = if query.after == Seq::ZERO { Seq(u64::MAX) } else { query.after };
                 rows.rev().filter(|row| row.seq < before).take(size).cloned().collect()
             }
         })
     }
 
-    pub(super) fn audit(&self, query: AuditQuery) -> Result<Vec<(u64, AuditRow)>, StoreError> {
+    pub(super) fn audit(&self, query: AuditQuery) -> Result<Vec<(Seq, AuditRow)>, StoreError> {
         let is_asked = |asked: &Option<String>, of: &str| asked.as_deref().is_none_or(|asked| asked == of);
         let asked = |row: &AuditRow| {
             is_asked(&query.who, &row.who)
                 && is_asked(&query.what, &row.what)
                 && is_asked(&query.subject, &row.subject)
         };
-        let rows = self.audit.iter().enumerate().map(|(place, row)| (place as u64 + 1, row));
+        let rows = self.audit.iter().enumerate().map(|(place, row)| (Seq(place as u64 + 1), row));
         let (rows, edge) = (rows.filter(|(_, row)| asked(row)), query.edge());
-        let owned = |(seq, row): (u64, &AuditRow)| (seq, row.clone());
+        let owned = |(seq, row): (Seq, &AuditRow)| (seq, row.clone());
         Ok(match query.order {
             LineOrder::Oldest => rows.filter(|(seq, _)| *seq > edge).take(query.size()).map(owned).collect(),
             LineOrder::Newest => {

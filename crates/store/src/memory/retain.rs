@@ -1,5 +1,6 @@
 //! Deletion of runs, jobs and commands that ended long ago.
 
+use windlass_engine::counter::Seq;
 use windlass_engine::id::{JobId, RunId};
 use windlass_engine::time::Timestamp;
 
@@ -47,7 +48,7 @@ impl ProjectTables {
             self.forget_job(*id);
         }
         // A command of a run that is kept is kept with it: its journal still names it.
-        let is_old = |run: Option<(RunId, u64)>| run.is_none_or(|(run, _)| !self.runs.contains_key(&run));
+        let is_old = |run: Option<(RunId, Seq)>| run.is_none_or(|(run, _)| !self.runs.contains_key(&run));
         let commands = self.commands.values().filter(|c| c.at < before && is_old(c.run));
         let commands: Vec<_> = commands.map(|committed| committed.command).take(limit).collect();
         for command in &commands {
@@ -90,6 +91,10 @@ impl ProjectTables {
             self.messages.remove(message);
         }
         self.logs.retain(|(run, _, _), _| *run != id);
+        // A child that is yet to be created refers to the parameters of its parent.
+        if !self.messages.keys().any(|message| message.sender == Party::Run(id)) {
+            self.blobs.forget(id);
+        }
         self.firings.retain(|_, started| *started != Started::Run(id));
         jobs.len()
     }

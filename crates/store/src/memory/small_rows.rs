@@ -16,6 +16,7 @@ use crate::page::{NameRange, Page, Part, cut};
 use crate::queue::{QueueDepth, QueueSettings, Spent};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
+use crate::store_key::StoreKey;
 
 impl MemoryState {
     pub(super) fn servers(&self) -> Result<Vec<ServerRow>, StoreError> {
@@ -30,6 +31,10 @@ impl MemoryState {
         }
         self.servers.insert(row.owner.server, row);
         Ok(())
+    }
+
+    pub(super) fn store_key(&mut self, name: &str, fresh: StoreKey) -> Result<StoreKey, StoreError> {
+        Ok(*self.keys.entry(name.to_owned()).or_insert(fresh))
     }
 
     pub(super) fn delete_servers(&mut self, before: Timestamp) -> Result<(), StoreError> {
@@ -117,7 +122,7 @@ impl ProjectTables {
     }
 
     pub(super) fn accounts_in_need(&self, account: Option<String>) -> Result<Vec<AccountRow>, StoreError> {
-        let ids = self.runs_in_need().map(|(id, _)| id);
+        let ids = runs_in_need(self).map(|(id, _)| id);
         let ids: BTreeSet<&str> =
             ids.filter(|id| account.as_deref().is_none_or(|account| account == *id)).collect();
         let rows = ids.into_iter().filter_map(|id| self.accounts.get(id));
@@ -130,7 +135,7 @@ impl ProjectTables {
         within: Amount,
         limit: usize,
     ) -> Result<Vec<InNeed>, StoreError> {
-        let rows = self.runs_in_need().filter(|(of, row)| *of == account && row.needs <= within);
+        let rows = runs_in_need(self).filter(|(of, row)| *of == account && row.needs <= within);
         Ok(rows.map(|(_, row)| row).take(limit).collect())
     }
 
@@ -139,15 +144,6 @@ impl ProjectTables {
             let before = self.spent.entry((queue, limit_key)).or_insert(full_at);
             *before = full_at.max(*before);
         }
-    }
-
-    /// Open runs that wait for money, oldest first, with their accounts.
-    fn runs_in_need(&self) -> impl Iterator<Item = (&str, InNeed)> {
-        let mut rows: Vec<_> = self.open_runs.iter().filter_map(|id| Some(&self.runs.get(id)?.row)).collect();
-        rows.sort_by_key(|row| (row.origin.created_at, row.id));
-        rows.into_iter().filter_map(|row| {
-            Some((row.origin.account.as_deref()?, InNeed { run: row.id, needs: row.standing.needs? }))
-        })
     }
 
     pub(super) fn dead_letter_groups(&self, queue: String) -> Result<Vec<LetterGroup>, StoreError> {
@@ -209,4 +205,13 @@ impl ProjectTables {
         let asked = depths.into_iter().filter(|(name, _)| names.contains(name));
         Ok(asked.take(names.limit()).map(named).collect())
     }
+}
+
+/// Open runs that wait for money, oldest first, with their accounts.
+fn runs_in_need(tables: &ProjectTables) -> impl Iterator<Item = (&str, InNeed)> {
+    let mut rows: Vec<_> = tables.open_runs.iter().filter_map(|id| Some(&tables.runs.get(id)?.row)).collect();
+    rows.sort_by_key(|row| (row.origin.created_at, row.id));
+    rows.into_iter().filter_map(|row| {
+        Some((row.origin.account.as_deref()?, InNeed { run: row.id, needs: row.standing.needs? }))
+    })
 }

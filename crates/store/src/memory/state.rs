@@ -1,8 +1,8 @@
-//! The tables of the store: those of each project, and the servers, which belong to none.
+//! The tables of the store: those of each project, and the servers and keys, which belong to none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windlass_engine::counter::{Fence, Revision};
+use windlass_engine::counter::{Fence, Revision, Seq};
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId, ServerId, VersionId};
 use windlass_engine::job::Attempt;
 use windlass_engine::journal::Entry;
@@ -10,6 +10,7 @@ use windlass_engine::project::Project;
 use windlass_engine::schedule::Firing;
 use windlass_engine::time::Timestamp;
 
+use super::blob::BlobTable;
 use super::registry::ServiceRegistry;
 use crate::account::{AccountRow, LedgerRow};
 use crate::audit::AuditRow;
@@ -23,12 +24,14 @@ use crate::queue::QueueSettings;
 use crate::run::{RunRow, Snapshot};
 use crate::schedule::{RUNNING_MAX, ScheduleRow, Scheduled, Started};
 use crate::server::ServerRow;
+use crate::store_key::StoreKey;
 
 /// The whole store. Projects share no table, so that no verb reaches rows of another one.
 #[derive(Debug, Default)]
 pub(super) struct MemoryState {
     pub(super) projects: BTreeMap<Project, ProjectTables>,
     pub(super) servers: BTreeMap<ServerId, ServerRow>,
+    pub(super) keys: BTreeMap<String, StoreKey>,
 }
 
 impl MemoryState {
@@ -62,6 +65,7 @@ pub(super) struct ProjectTables {
 
     pub(super) accounts: BTreeMap<String, StoredAccount>,
 
+    pub(super) blobs: BlobTable,
     pub(super) messages: BTreeMap<MessageId, Message>,
     pub(super) undelivered: BTreeSet<(Timestamp, MessageId)>,
 
@@ -69,7 +73,7 @@ pub(super) struct ProjectTables {
     pub(super) firings: BTreeMap<Firing, Started>,
 
     /// By run and fence.
-    pub(super) logs: BTreeMap<(RunId, u64, Fence), LogRow>,
+    pub(super) logs: BTreeMap<(RunId, Seq, Fence), LogRow>,
 
     pub(super) commands: BTreeMap<CommandId, Committed>,
     pub(super) audit: Vec<AuditRow>,
@@ -98,18 +102,13 @@ pub(super) struct StoredAccount {
 }
 
 impl ProjectTables {
-    /// Whether the start of a firing has not ended.
-    fn is_open(&self, started: Started) -> bool {
-        match started {
-            Started::Run(run) => self.open_runs.contains(&run),
-            Started::Job(job) => self.open_jobs.contains(&job),
-        }
-    }
-
     pub(super) fn schedule(&self, id: ScheduleId) -> Result<Option<Scheduled>, StoreError> {
         let Some((rev, row)) = self.schedules.get(&id) else { return Ok(None) };
         let fired = self.firings.iter().filter(|(firing, _)| firing.schedule == id);
-        let running = fired.map(|(_, started)| *started).filter(|started| self.is_open(*started));
+        let running = fired.map(|(_, started)| *started).filter(|started| match started {
+            Started::Run(run) => self.open_runs.contains(run),
+            Started::Job(job) => self.open_jobs.contains(job),
+        });
         Ok(Some(Scheduled {
             project: self.project.clone(),
             rev: *rev,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tokio_postgres::Row;
-use windlass_engine::counter::Revision;
+use windlass_engine::counter::Seq;
 use windlass_engine::money::{Amount, Movement};
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
@@ -18,6 +18,7 @@ use crate::commit::Unmoved;
 use crate::decode;
 use crate::error::{Refusal, StoreError, Subject};
 use crate::page::{LineOrder, Part};
+use crate::table;
 
 macro_rules! accounts {
     ($where:literal) => {
@@ -81,7 +82,7 @@ pub(super) struct Posted<'c> {
 
 /// One row of the ledger.
 pub(super) struct PostedRow<'c> {
-    pub(super) seq: u64,
+    pub(super) seq: Seq,
     pub(super) posting: &'c Posting,
     pub(super) balance_after: Amount,
     pub(super) at: Timestamp,
@@ -117,14 +118,14 @@ pub(super) fn check<'c>(
     for (id, postings) in by_account {
         let row = required(read_set, id)?;
         let (account, fresh) = account::post(row, &known_of(read_set, id, &postings), &postings)?;
-        let mut seq = row.revision.0;
+        let mut revision = row.revision;
         let mut rows = Vec::with_capacity(fresh.len());
         for (posting, balance_after) in fresh {
-            seq = seq.saturating_add(1);
-            rows.push(PostedRow { seq, posting, balance_after, at });
+            revision = revision.next();
+            rows.push(PostedRow { seq: Seq(revision.0), posting, balance_after, at });
         }
         let (balance, held) = (account.balance, account.held);
-        let account = AccountRow { balance, held, revision: Revision(seq), ..row.clone() };
+        let account = AccountRow { balance, held, revision, ..row.clone() };
         posted.push(Posted { account, rows });
     }
     Ok(posted)
@@ -171,7 +172,7 @@ pub(super) async fn open(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     if db.execute(OPEN, &cells![text(id), text(name), now.0, project.as_str()]).await? == 0 {
-        let taken = accounts(db, project, Some(id)).await?.into_iter().next();
+        let taken = account(db, project, id).await?;
         let taken = taken.ok_or_else(|| Refusal::UnknownAccount(id.to_owned()))?.name;
         if taken != name {
             return Err(Refusal::AccountTaken { id: id.to_owned(), name: taken }.into());
@@ -187,8 +188,8 @@ pub(super) async fn accounts_after(
     after: Option<&str>,
     limit: usize,
 ) -> Result<Vec<AccountRow>, StoreError> {
-    let cells = cells![text(after.unwrap_or_default()), bound(limit), project.as_str()];
-    db.ask(ACCOUNTS_AFTER, &cells).await?.iter().map(read).collect()
+    let given = |limit| cells![text(after.unwrap_or_default()), limit, project.as_str()];
+    db.first_rows(&table::ACCOUNTS, ACCOUNTS_AFTER, limit, given, read).await
 }
 
 /// Accounts with runs that wait for money.
@@ -201,7 +202,7 @@ pub(super) async fn accounts_in_need(
         Some(id) => db.ask(ACCOUNT_IN_NEED, &cells![text(id), project.as_str()]).await?,
         None => db.ask(ACCOUNTS_IN_NEED, &cells![project.as_str()]).await?,
     };
-    rows.iter().map(read).collect()
+    db.decoded(&table::ACCOUNTS, &rows, read)
 }
 
 /// Runs of an account that could go with so much money.
@@ -214,19 +215,19 @@ pub(super) async fn in_need(
 ) -> Result<Vec<InNeed>, StoreError> {
     let read = |row: &Row| decode::in_need(&mut PostgresColumns::of(row));
     let cells = cells![text(account), within.0, bound(limit), project.as_str()];
-    db.ask(IN_NEED, &cells).await?.iter().map(read).collect()
+    db.decoded(&table::RUNS, &db.ask(IN_NEED, &cells).await?, read)
 }
 
-pub(super) async fn accounts(
+pub(super) async fn accounts(db: &Link, project: &Project) -> Result<Vec<AccountRow>, StoreError> {
+    db.decoded(&table::ACCOUNTS, &db.ask(ACCOUNTS, &cells![project.as_str()]).await?, read)
+}
+
+pub(super) async fn account(
     db: &Link,
     project: &Project,
-    id: Option<&str>,
-) -> Result<Vec<AccountRow>, StoreError> {
-    let rows = match id {
-        Some(id) => db.ask(ACCOUNT, &cells![text(id), project.as_str()]).await?,
-        None => db.ask(ACCOUNTS, &cells![project.as_str()]).await?,
-    };
-    rows.iter().map(read).collect()
+    id: &str,
+) -> Result<Option<AccountRow>, StoreError> {
+    db.ask_one(ACCOUNT, &cells![text(id), project.as_str()]).await?.as_ref().map(read).transpose()
 }
 
 pub(super) async fn ledger(
@@ -245,10 +246,10 @@ pub(super) async fn ledger(
     }
     let (all, of_run, after) = match query.order {
         LineOrder::Oldest => (LEDGER, LEDGER_OF_RUN, query.after),
-        LineOrder::Newest if query.after == 0 => (LEDGER_BACK, LEDGER_OF_RUN_BACK, u64::MAX),
+        LineOrder::Newest if query.after == Seq::ZERO => (LEDGER_BACK, LEDGER_OF_RUN_BACK, Seq(u64::MAX)),
         LineOrder::Newest => (LEDGER_BACK, LEDGER_OF_RUN_BACK, query.after),
     };
-    let after = bound(after);
+    let after = bound(after.0);
     let rows = match query.run {
         Some(run) => db.ask(of_run, &cells![account, after, size, run.key(), project]).await?,
         None => db.ask(all, &cells![account, after, size, project]).await?,
@@ -271,7 +272,7 @@ pub(super) async fn forget_price(db: &Link, project: &Project, service: &str) ->
 
 pub(super) async fn prices(db: &Link, project: &Project) -> Result<Vec<PriceRow>, StoreError> {
     let read = |row: &Row| decode::price(&mut PostgresColumns::of(row));
-    db.ask(PRICES, &cells![project.as_str()]).await?.iter().map(read).collect()
+    db.decoded(&table::PRICES, &db.ask(PRICES, &cells![project.as_str()]).await?, read)
 }
 
 pub(super) fn read(row: &Row) -> Result<AccountRow, StoreError> {

@@ -14,6 +14,7 @@ use super::link::{BoundStatement, Link};
 use crate::column::{Columns, bound, json, read_word, stored};
 use crate::decode;
 use crate::error::StoreError;
+use crate::table;
 
 const AFTER: &str = "SELECT number, fence, status, worker, created_at, started_at, finished_at, result, error, \
      next_retry_at FROM attempts WHERE job = $1 AND number > $2 \
@@ -119,7 +120,7 @@ pub(super) async fn after(
     let project = project.as_str();
     let rows = db.ask(AFTER, &cells![job.key(), i64::from(after), bound(limit), project]).await?;
     if !rows.is_empty() || after > 0 || limit == 0 {
-        return rows.iter().map(read).collect();
+        return db.decoded(&table::ATTEMPTS, &rows, read);
     }
     let created_at = db.ask_one(UNTOUCHED, &cells![job.key(), project]).await?;
     let created_at = created_at.map(|row| PostgresColumns::of(&row).time()).transpose()?;

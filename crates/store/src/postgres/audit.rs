@@ -1,6 +1,7 @@
 //! Lines of the audit.
 
 use tokio_postgres::Row;
+use windlass_engine::counter::Seq;
 use windlass_engine::project::Project;
 
 use super::column::{PostgresColumns, text, unnest};
@@ -13,6 +14,7 @@ use crate::column::{bound, json};
 use crate::decode;
 use crate::error::StoreError;
 use crate::page::LineOrder;
+use crate::table;
 
 // The number goes on only while the writer locks the last one: so lines appear in the order of their numbers.
 const NOTE: &str = "WITH tail AS (INSERT INTO audit_tail (project, seq) VALUES ($6, cardinality($1::bigint[])) \
@@ -39,10 +41,10 @@ pub(super) async fn audit(
     db: &Link,
     project: &Project,
     query: &AuditQuery,
-) -> Result<Vec<(u64, AuditRow)>, StoreError> {
+) -> Result<Vec<(Seq, AuditRow)>, StoreError> {
     let read = |row: &Row| decode::audit(&mut PostgresColumns::of(row));
     let (sql, conditions) = statement(project, query);
-    db.ask_once(&sql, &conditions.binds()).await?.iter().map(read).collect()
+    db.decoded(&table::AUDIT, &db.ask_once(&sql, &conditions.binds()).await?, read)
 }
 
 fn statement(project: &Project, query: &AuditQuery) -> (String, Conditions) {
@@ -54,7 +56,7 @@ fn statement(project: &Project, query: &AuditQuery) -> (String, Conditions) {
     conditions.equal("who", query.who.clone().map(FilterValue::Text));
     conditions.equal("what", query.what.clone().map(FilterValue::Text));
     conditions.equal("subject", query.subject.clone().map(FilterValue::Text));
-    conditions.add(edge, [FilterValue::Number(bound(query.edge()))]);
+    conditions.add(edge, [FilterValue::Number(bound(query.edge().0))]);
     let (given, size) = (conditions.given(&[]), query.size());
     let select = "SELECT seq, at, who, what, subject, detail FROM audit";
     (format!("{select}{given} ORDER BY seq {direction} LIMIT {size}"), conditions)

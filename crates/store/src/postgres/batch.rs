@@ -1,10 +1,13 @@
 //! Writes of a group of commits: the last state of every row that the group changed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use uuid::Uuid;
+use windlass_engine::counter::Seq;
 use windlass_engine::id::{JobId, RunId, ScheduleId};
 use windlass_engine::job::{Attempt, Job};
+use windlass_engine::params::ParamLayer;
 use windlass_engine::project::Project;
 
 use super::column::PostgresId;
@@ -13,9 +16,10 @@ use super::depth::{DepthKey, Depths};
 use super::journal::{self, Appended};
 use super::link::BoundStatement;
 use super::read_set::ReadSet;
-use super::{account, attempt, audit, job, log, outbox, queue, run, schedule};
+use super::{account, attempt, audit, blob, job, log, outbox, queue, run, schedule};
 use crate::account::AccountRow;
 use crate::audit::AuditRow;
+use crate::blob::blob_of;
 use crate::commit::{Committed, JobChange, RunChange, ScheduleChange, Turn};
 use crate::hint::Hint;
 use crate::job::JobStatus;
@@ -29,7 +33,7 @@ pub(super) struct Batch<'c> {
     project: &'c Project,
     runs: BTreeMap<RunId, run::RunWrite<'c>>,
     entries: Vec<Appended<'c>>,
-    snapshots: BTreeMap<RunId, (u64, &'c [u8])>,
+    snapshots: BTreeMap<RunId, (Seq, &'c [u8])>,
     reopened: BTreeMap<RunId, &'c Reopened>,
     recorded: Vec<Recorded<'c>>,
     jobs: BTreeMap<JobId, job::JobWrite<'c>>,
@@ -47,6 +51,9 @@ pub(super) struct Batch<'c> {
     firings: Vec<&'c FiringRow>,
     running: BTreeMap<Started, bool>,
     audit: Vec<&'c AuditRow>,
+    /// Blobs that are not there yet.
+    blobs: BTreeMap<&'c str, &'c Arc<ParamLayer>>,
+    blob_refs: BTreeSet<(&'c str, RunId)>,
     logs: Vec<&'c LogRow>,
     depths: Depths,
 }
@@ -74,6 +81,8 @@ impl<'c> Batch<'c> {
             firings: Vec::new(),
             running: BTreeMap::new(),
             audit: Vec::new(),
+            blobs: BTreeMap::new(),
+            blob_refs: BTreeSet::new(),
             logs: Vec::new(),
             depths: Depths::default(),
         }
@@ -121,6 +130,13 @@ impl<'c> Batch<'c> {
             read_set.firings.insert(row.firing);
             self.firings.push(row);
         }
+        for layer in run.iter().flat_map(|_| &commit.blobs) {
+            let hash = blob_of(layer).hash.as_str();
+            self.blob_refs.extend(run.map(|(run, _)| (hash, run)));
+            if read_set.blobs.insert(hash.to_owned()) {
+                self.blobs.insert(hash, layer);
+            }
+        }
         self.audit.extend(&commit.audit);
         self.logs.extend(&commit.logs);
         Committed { command: commit.command, at: commit.now, run, balances }
@@ -132,9 +148,9 @@ impl<'c> Batch<'c> {
         change: &'c RunChange,
         texts: &'c run::RunTexts,
         balances: Option<String>,
-    ) -> u64 {
+    ) -> Seq {
         let RunChange { run, expected_len, create, entry, standing, snapshot, reopened } = change;
-        let len = expected_len.saturating_add(1);
+        let len = expected_len.next();
         let origin = create.as_ref().map(|origin| (origin, texts));
         let origin = origin.or_else(|| self.runs.get(run).and_then(|written| written.origin));
         self.runs.insert(*run, run::RunWrite { len, change, texts, origin });
@@ -258,6 +274,10 @@ impl<'c> Batch<'c> {
         let delivered: Vec<_> = self.delivered.iter().copied().collect();
         add(&mut asks, &delivered, |rows| outbox::deliver(rows).in_project(project));
         self.add_asks_of_schedules(&mut asks);
+        let blobs: Vec<_> = self.blobs.values().copied().collect();
+        add(&mut asks, &blobs, |rows| blob::keep(rows).in_project(project));
+        let blob_refs: Vec<_> = self.blob_refs.iter().copied().collect();
+        add(&mut asks, &blob_refs, |rows| blob::refer(rows).in_project(project));
         add(&mut asks, &self.logs, |rows| log::write(rows).in_project(project));
         asks.extend(self.depths.write(shard));
         // Last, because other writers to the audit wait from here on.

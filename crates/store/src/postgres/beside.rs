@@ -2,11 +2,13 @@
 
 use tokio_postgres::NoTls;
 
+use super::address;
 use super::column::{PostgresColumns, cells};
 use super::link::{self, Link, Purpose};
 use super::trouble::Trouble;
-use super::{Durability, StoreError, address};
 use crate::column::Columns;
+use crate::durability::Durability;
+use crate::error::StoreError;
 
 const SIZE: &str = "SELECT pg_database_size(current_database())";
 

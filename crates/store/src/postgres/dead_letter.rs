@@ -8,6 +8,7 @@ use super::link::Link;
 use crate::column::{Columns, bound};
 use crate::error::StoreError;
 use crate::job::{GROUPS_MAX, LetterGroup};
+use crate::table;
 
 // A dead letter is not written again while it is one: its last change is its death. For a group the query reads only an index
 // and one row.
@@ -23,18 +24,17 @@ pub(super) async fn groups(
     project: &Project,
     queue: &str,
 ) -> Result<Vec<LetterGroup>, StoreError> {
-    let mut groups = Vec::new();
     let cells = cells![text(queue), bound(GROUPS_MAX), project.as_str()];
-    for row in &db.ask(GROUPS, &cells).await? {
+    let rows = db.ask(GROUPS, &cells).await?;
+    db.decoded(&table::JOBS, &rows, |row| {
         let mut columns = PostgresColumns::of(row);
         let (fingerprint, n) = (columns.text()?, columns.number()?);
         let (first_at, last_at, latest) = (columns.time()?, columns.time()?, columns.id()?);
         let State::Failed { reason, .. } = columns.json()? else {
-            return Err(StoreError::Corrupt(format!("{latest} is a dead letter and has not failed")));
+            return Err(columns.unreadable(&"a dead letter has not failed"));
         };
-        groups.push(LetterGroup { fingerprint, n, reason, latest, first_at, last_at });
-    }
-    Ok(groups)
+        Ok(LetterGroup { fingerprint, n, reason, latest, first_at, last_at })
+    })
 }
 
 #[cfg(test)]

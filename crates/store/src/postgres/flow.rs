@@ -16,6 +16,7 @@ use crate::flow::{
     VersionRef, VersionRow,
 };
 use crate::page::{Order, Page};
+use crate::table;
 
 macro_rules! flows {
     ($where:literal) => {
@@ -27,6 +28,7 @@ macro_rules! flows {
 }
 
 const SOURCE: Source<FlowRow, FlowId> = Source {
+    table: table::FLOWS,
     select: flows!(""),
     count: "SELECT count(*) FROM flows",
     read,
@@ -214,7 +216,8 @@ pub(super) async fn versions(
     project: &Project,
     flow: FlowId,
 ) -> Result<Vec<VersionRow>, StoreError> {
-    db.ask(VERSIONS, &cells![flow.key(), project.as_str()]).await?.iter().map(read_version).collect()
+    let rows = db.ask(VERSIONS, &cells![flow.key(), project.as_str()]).await?;
+    db.decoded(&table::VERSIONS, &rows, read_version)
 }
 
 #[cfg(test)]

@@ -44,6 +44,7 @@ use crate::error::StoreError;
 use crate::job::{JobIndex, JobQuery, JobRow};
 use crate::page::{Order, Page};
 use crate::run::Wake;
+use crate::table;
 
 #[cfg(test)]
 pub(super) use change::ALL as CHANGES;
@@ -59,6 +60,7 @@ pub(super) use ready::ALL as READY;
 pub(super) use ready::{ready, ready_places};
 
 const SOURCE: Source<JobRow, JobId> = Source {
+    table: table::JOBS,
     select: columns!(),
     count: "SELECT count(*) FROM jobs",
     read,
@@ -75,7 +77,7 @@ fn read(row: &Row) -> Result<JobRow, StoreError> {
 }
 
 pub(super) async fn job(db: &Link, project: &Project, job: JobId) -> Result<Option<JobRow>, StoreError> {
-    db.ask_one(BY_ID, &cells![job.key(), project.as_str()]).await?.as_ref().map(read).transpose()
+    db.one(&table::JOBS, db.ask_one(BY_ID, &cells![job.key(), project.as_str()]).await?.as_ref(), read)
 }
 
 pub(super) async fn jobs(db: &Link, project: &Project, query: &JobQuery) -> Result<Page<JobRow>, StoreError> {
@@ -127,7 +129,7 @@ pub(super) async fn list_plan(db: &Link, query: &JobQuery) -> String {
 }
 
 pub(super) async fn due(db: &Link, now: Timestamp, limit: usize) -> Result<Vec<Wake<JobId>>, StoreError> {
-    super::wakes(db, DUE, now, limit).await
+    list::wakes(db, &table::JOBS, DUE, now, limit).await
 }
 
 #[cfg(test)]

@@ -1,16 +1,20 @@
 //! Journals: common fields of entries are columns, their events are stored as the engine writes them.
 
 use tokio_postgres::Row;
+use windlass_engine::counter::Seq;
 use windlass_engine::id::{CommandId, RunId};
 use windlass_engine::journal::Entry;
 use windlass_engine::project::Project;
 
+use super::blob;
 use super::column::{PostgresColumns, PostgresId, cells, unnest};
 use super::link::{BoundStatement, Link};
+use crate::blob::BlobCache;
 use crate::column::{Columns, bound, stored};
 use crate::decode;
 use crate::error::StoreError;
 use crate::run::{Journal, Since, Snapshot};
+use crate::table;
 
 const APPEND: &str = "INSERT INTO journal (run, seq, v, at, command, events, balances) SELECT * FROM \
      UNNEST($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::uuid[], $6::text[], $7::text[])";
@@ -25,7 +29,7 @@ const KEEP_SNAPSHOTS: &str = "INSERT INTO snapshots (run, seq, state) SELECT * F
 /// An entry to be appended.
 pub(super) struct Appended<'c> {
     pub(super) run: RunId,
-    pub(super) seq: u64,
+    pub(super) seq: Seq,
     pub(super) entry: &'c Entry,
     pub(super) events: &'c str,
     pub(super) balances: Option<String>,
@@ -45,7 +49,7 @@ pub(super) fn append<'c>(rows: &'c [Appended<'c>]) -> BoundStatement<'c> {
 }
 
 /// Keeps the states of runs after so many entries, instead of earlier ones.
-pub(super) fn keep_snapshots<'c>(rows: &[(RunId, u64, &'c [u8])]) -> BoundStatement<'c> {
+pub(super) fn keep_snapshots<'c>(rows: &[(RunId, Seq, &'c [u8])]) -> BoundStatement<'c> {
     let cells = unnest!(rows, |(run, seq, state)| [run.key(), stored(*seq), *state]);
     BoundStatement::new(KEEP_SNAPSHOTS, cells)
 }
@@ -53,6 +57,7 @@ pub(super) fn keep_snapshots<'c>(rows: &[(RunId, u64, &'c [u8])]) -> BoundStatem
 /// A part of a journal.
 pub(super) async fn journal(
     db: &Link,
+    cache: &BlobCache,
     project: &Project,
     run: RunId,
     since: Since,
@@ -60,14 +65,14 @@ pub(super) async fn journal(
 ) -> Result<Journal, StoreError> {
     match since {
         Since::Entry(after) => {
-            Ok(Journal { snapshot: None, entries: entries(db, project, run, after, limit).await? })
+            Ok(Journal { snapshot: None, entries: entries(db, cache, project, run, after, limit).await? })
         }
         // Entries after a snapshot stay even if there is a newer snapshot by now.
         Since::Snapshot => {
             let found = db.ask_one(SNAPSHOT, &cells![run.key(), project.as_str()]).await?;
             let snapshot = found.as_ref().map(read_snapshot).transpose()?;
-            let after = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
-            Ok(Journal { snapshot, entries: entries(db, project, run, after, limit).await? })
+            let after = snapshot.as_ref().map_or(Seq::ZERO, |snapshot| snapshot.seq);
+            Ok(Journal { snapshot, entries: entries(db, cache, project, run, after, limit).await? })
         }
     }
 }
@@ -78,24 +83,30 @@ fn read_snapshot(row: &Row) -> Result<Snapshot, StoreError> {
 
 async fn entries(
     db: &Link,
+    cache: &BlobCache,
     project: &Project,
     run: RunId,
-    after: u64,
+    after: Seq,
     limit: usize,
-) -> Result<Vec<(u64, Entry)>, StoreError> {
-    let cells = cells![run.key(), bound(after), bound(limit), project.as_str()];
+) -> Result<Vec<(Seq, Entry)>, StoreError> {
+    let cells = cells![run.key(), bound(after.0), bound(limit), project.as_str()];
     let rows = db.ask(ENTRIES, &cells).await?;
     let mut entries = Vec::with_capacity(rows.len());
     for row in &rows {
         let mut columns = PostgresColumns::of(row);
-        let (seq, version, at) = (columns.number()?, columns.small()?, columns.time()?.0);
+        let (seq, version, at): (Seq, _, _) = (columns.number()?, columns.small()?, columns.time()?.0);
         let (command, events): (CommandId, &str) = (columns.id()?, columns.value()?);
         // Read as a whole: how entries of earlier versions are read is the engine's affair.
         let entry = format!(r#"{{"v":{version},"at":{at},"command":"{command}","events":{events}}}"#);
         let entry = Entry::decode(entry.as_bytes());
-        let entry = entry.map_err(|error| StoreError::Corrupt(format!("entry {seq} of {run}: {error}")))?;
+        let entry = entry.map_err(|error| {
+            db.set_aside(&table::JOURNAL, format!("{run}/{seq}"), error.to_string());
+            StoreError::Corrupt(format!("entry {seq} of {run}: {error}"))
+        })?;
         entries.push((seq, entry));
     }
+    let mut read: Vec<&mut Entry> = entries.iter_mut().map(|(_, entry)| entry).collect();
+    blob::resolve(db, cache, project, &mut read).await?;
     Ok(entries)
 }
 

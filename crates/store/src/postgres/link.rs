@@ -2,6 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
@@ -9,12 +10,16 @@ use std::time::Duration;
 use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Config, NoTls, Row};
+use uuid::Uuid;
 use windlass_engine::project::Project;
 
-use super::column::Cell;
-use super::trouble::{Trouble, no_connection};
+use super::column::{Cell, unescape};
+use super::trouble::{Trouble, fault, no_connection};
+use crate::column::bound;
+use crate::condition::{Access, BadRow, ConditionLog};
 use crate::durability::Durability;
 use crate::error::StoreError;
+use crate::table::KeyedTable;
 
 /// A server that is there answers at once; one that is not should not be waited for.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -129,13 +134,83 @@ pub(super) fn pool(
 pub(super) struct Link {
     client: Option<Object>,
     is_busy: AtomicBool,
+    /// Faults and bad rows that its reads and writes meet.
+    condition: Arc<ConditionLog>,
 }
 
 impl Link {
     /// Takes one that is free.
     pub(super) async fn take(pool: &Pool) -> Result<Link, StoreError> {
+        Link::take_noting(pool, &Arc::default()).await
+    }
+
+    /// Takes one whose reads and writes are noted there.
+    pub(super) async fn take_noting(pool: &Pool, condition: &Arc<ConditionLog>) -> Result<Link, StoreError> {
         let client = pool.get().await.map_err(no_connection)?;
-        Ok(Link { client: Some(client), is_busy: AtomicBool::new(false) })
+        Ok(Link { client: Some(client), is_busy: AtomicBool::new(false), condition: condition.clone() })
+    }
+
+    /// Notes a row that is left out.
+    pub(super) fn set_aside(&self, table: &KeyedTable, key: String, reason: String) {
+        self.condition.set_aside(BadRow { table: table.name, key, reason });
+    }
+
+    /// The value of the one row. A row that cannot be decoded is an error, and is set aside.
+    pub(super) fn one<T>(
+        &self,
+        table: &KeyedTable,
+        row: Option<&Row>,
+        read: impl Fn(&Row) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        let Some(row) = row else { return Ok(None) };
+        match self.decoded(table, std::slice::from_ref(row), read)?.pop() {
+            Some(value) => Ok(Some(value)),
+            None => {
+                Err(StoreError::Corrupt(format!("{} of `{}` cannot be read", key_of(table, row), table.name)))
+            }
+        }
+    }
+
+    /// The values of rows, without those that cannot be decoded: they are set aside.
+    pub(super) fn decoded<T>(
+        &self,
+        table: &KeyedTable,
+        rows: &[Row],
+        read: impl Fn(&Row) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut values = Vec::with_capacity(rows.len());
+        for row in rows {
+            match read(row) {
+                Ok(value) => values.push(value),
+                Err(StoreError::Corrupt(reason)) => {
+                    self.set_aside(table, key_of(table, row), reason);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(values)
+    }
+
+    /// The first rows of a query that can be decoded: `given` makes its parameters from the limit. Bad rows do not count
+    /// in the limit, so that they hide none behind them.
+    pub(super) async fn first_rows<'a, T>(
+        &self,
+        table: &KeyedTable,
+        sql: &'static str,
+        limit: usize,
+        given: impl Fn(i64) -> Vec<Cell<'a>>,
+        read: impl Fn(&Row) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut n_bad = 0;
+        loop {
+            let asked = limit.saturating_add(n_bad);
+            let rows = self.ask(sql, &given(bound(asked))).await?;
+            let values = self.decoded(table, &rows, &read)?;
+            if values.len() >= limit || rows.len() < asked {
+                return Ok(values);
+            }
+            n_bad = rows.len() - values.len();
+        }
     }
 
     fn client(&self) -> &Object {
@@ -145,7 +220,7 @@ impl Link {
     /// Sends a query, and reads its rows.
     pub(super) async fn ask(&self, sql: &'static str, cells: &[Cell<'_>]) -> Result<Vec<Row>, StoreError> {
         let client = self.client();
-        self.in_time(async {
+        self.in_time(Access::Read, async {
             let statement = client.prepare_cached(sql).await?;
             client.query(&statement, &values(cells)).await
         })
@@ -164,7 +239,7 @@ impl Link {
     /// Does something; how many rows it was done to.
     pub(super) async fn execute(&self, sql: &'static str, cells: &[Cell<'_>]) -> Result<u64, StoreError> {
         let client = self.client();
-        self.in_time(async {
+        self.in_time(Access::Write, async {
             let statement = client.prepare_cached(sql).await?;
             client.execute(&statement, &values(cells)).await
         })
@@ -179,7 +254,7 @@ impl Link {
     ) -> Result<Vec<Row>, StoreError> {
         let values: Vec<(&(dyn ToSql + Sync), Type)> =
             values.iter().map(|(cell, of)| (&**cell as &(dyn ToSql + Sync), of.clone())).collect();
-        self.in_time(self.client().query_typed(sql, &values)).await
+        self.in_time(Access::Read, self.client().query_typed(sql, &values)).await
     }
 
     /// Sends everything at once, and reads the answers in order: the begin, the statements, the end.
@@ -193,7 +268,7 @@ impl Link {
         let client = self.client();
         let mut statements = Vec::with_capacity(asks.len());
         for ask in asks {
-            statements.push(self.in_time(client.prepare_cached(ask.sql)).await?);
+            statements.push(self.in_time(Access::Read, client.prepare_cached(ask.sql)).await?);
         }
         let bound: Vec<_> = asks.iter().map(|ask| values(&ask.cells)).collect();
         let control = |sql: &str| {
@@ -222,11 +297,14 @@ impl Link {
                     let code = error.code().map_or("", |code| code.code());
                     let is_certain =
                         end.is_none() || (!code.is_empty() && (!is_end || code.starts_with("40")));
-                    return Ok(Piped::Failed { error: error.into(), is_certain });
+                    let error = StoreError::from(error);
+                    self.note_failure(Access::Write, &error);
+                    return Ok(Piped::Failed { error, is_certain });
                 }
             }
         }
         if end.is_some() {
+            self.condition.succeeded(Access::Write);
             self.is_busy.store(false, Ordering::Relaxed);
         }
         rows.drain(..usize::from(begin.is_some()));
@@ -237,7 +315,7 @@ impl Link {
     /// Makes sure that the database understands a statement.
     #[cfg(test)]
     pub(super) async fn prepare(&self, sql: &str) -> Result<(), StoreError> {
-        self.in_time(self.client().prepare(sql)).await.map(drop)
+        self.in_time(Access::Read, self.client().prepare(sql)).await.map(drop)
     }
 
     /// Asks several things at once, in the middle of a transaction.
@@ -250,7 +328,7 @@ impl Link {
 
     /// Says something that has no answer.
     pub(super) async fn say(&self, sql: &str) -> Result<(), StoreError> {
-        self.in_time(self.client().batch_execute(sql)).await
+        self.in_time(Access::Read, self.client().batch_execute(sql)).await
     }
 
     /// The same, however long it takes.
@@ -302,12 +380,27 @@ impl Link {
         done
     }
 
+    fn note_failure(&self, access: Access, error: &StoreError) {
+        if let Some((fault, reason)) = fault(error) {
+            self.condition.failed(access, fault, reason);
+        }
+    }
+
     async fn in_time<T>(
         &self,
+        access: Access,
         asked: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, StoreError> {
         match tokio::time::timeout(ANSWER, asked).await {
-            Ok(answer) => Ok(answer?),
+            Ok(Ok(answer)) => {
+                self.condition.succeeded(access);
+                Ok(answer)
+            }
+            Ok(Err(error)) => {
+                let error = StoreError::from(error);
+                self.note_failure(access, &error);
+                Err(error)
+            }
             Err(_) => {
                 self.is_busy.store(true, Ordering::Relaxed);
                 Err(Trouble::silence().into())
@@ -324,6 +417,25 @@ impl Drop for Link {
             drop(Object::take(client));
         }
     }
+}
+
+/// The key of a row, as far as it can be read.
+fn key_of(table: &KeyedTable, row: &Row) -> String {
+    let part = |column: &&str| {
+        let id = row.try_get::<_, Uuid>(*column).map(table.id);
+        let number = |_| row.try_get::<_, i64>(*column).map(|n| n.to_string());
+        let small = |_| row.try_get::<_, i32>(*column).map(|n| n.to_string());
+        let party = |_| row.try_get::<_, &[u8]>(*column).map(|party| party_in_words(table, party));
+        let text = |_| row.try_get::<_, String>(*column).map(unescape);
+        id.or_else(number).or_else(small).or_else(party).or_else(text).unwrap_or_else(|_| "?".to_owned())
+    };
+    table.key.iter().map(part).collect::<Vec<_>>().join("/")
+}
+
+/// A party of a message: the kind, and the id or the name.
+fn party_in_words(table: &KeyedTable, party: &[u8]) -> String {
+    let name = party.get(1..).unwrap_or_default();
+    Uuid::from_slice(name).map_or_else(|_| String::from_utf8_lossy(name).into_owned(), table.id)
 }
 
 /// The result of a pipeline.

@@ -9,17 +9,20 @@ use uuid::Uuid;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use super::column::{Cell, PostgresColumns, PostgresId, text};
+use super::column::{Cell, PostgresColumns, PostgresId, cells, text};
 use super::link::Link;
-use crate::column::{Columns, bound};
+use crate::column::{Columns, RowId, bound};
 use crate::error::StoreError;
 use crate::page::{Cursor, EXAMINED_MAX, Order, Page, Part};
+use crate::run::Wake;
+use crate::table::KeyedTable;
 
 /// Rows that are read at once where each has to tell whether it is asked for.
 const CHUNK: usize = 500;
 
 /// Where a list is read from: everything up to the conditions, and the columns it can be ordered by.
 pub(super) struct Source<T, I> {
+    pub(super) table: KeyedTable,
     pub(super) select: &'static str,
     pub(super) count: &'static str,
     pub(super) read: fn(&Row) -> Result<T, StoreError>,
@@ -222,12 +225,22 @@ async fn some<T, I: PostgresId>(
 ) -> Result<Vec<T>, StoreError> {
     let sql = conditions.selection(source.select, order, from.is_some());
     let place = from.map(|(at, id)| [FilterValue::Number(at.0), FilterValue::id(id)]);
-    // Both are added up: together they must not be more than there are numbers.
-    let (limit, skip) = (bound(limit).min(i64::MAX / 2), bound(skip).min(i64::MAX / 2));
-    let limits = (FilterValue::Number(limit), FilterValue::Number(skip));
-    let values = conditions.values.iter().chain([&limits.0]).chain(place.iter().flatten()).chain([&limits.1]);
-    let rows = db.ask_once(&sql, &values.map(FilterValue::bind).collect::<Vec<_>>()).await?;
-    rows.iter().map(source.read).collect()
+    let mut n_bad = 0;
+    loop {
+        let asked = limit.saturating_add(n_bad);
+        // Both are added up: together they must not be more than there are numbers.
+        let (most, skip) = (bound(asked).min(i64::MAX / 2), bound(skip).min(i64::MAX / 2));
+        let limits = (FilterValue::Number(most), FilterValue::Number(skip));
+        let values =
+            conditions.values.iter().chain([&limits.0]).chain(place.iter().flatten()).chain([&limits.1]);
+        let rows = db.ask_once(&sql, &values.map(FilterValue::bind).collect::<Vec<_>>()).await?;
+        let found = db.decoded(&source.table, &rows, source.read)?;
+        // Bad rows do not count: they hide none behind them.
+        if found.len() >= limit || rows.len() < asked {
+            return Ok(found);
+        }
+        n_bad = rows.len() - found.len();
+    }
 }
 
 /// Examines rows after a place until so many match. The place of the last row is there if more rows are to be examined
@@ -283,4 +296,19 @@ async fn count_each<T, I: PostgresId>(
             return Ok(n);
         }
     }
+}
+
+/// Due runs, jobs and schedules, oldest first.
+pub(super) async fn wakes<I: RowId>(
+    db: &Link,
+    table: &KeyedTable,
+    sql: &'static str,
+    now: Timestamp,
+    limit: usize,
+) -> Result<Vec<Wake<I>>, StoreError> {
+    let wake = |row: &Row| {
+        let mut columns = PostgresColumns::of(row);
+        Ok(Wake { at: columns.time()?, id: columns.id()?, project: columns.project()? })
+    };
+    db.first_rows(table, sql, limit, |limit| cells![now.0, limit], wake).await
 }

@@ -10,6 +10,7 @@ use crate::column::{bound, json, stored};
 use crate::decode;
 use crate::error::StoreError;
 use crate::log::{LOGS_MAX, LogRow, LogsOf};
+use crate::table;
 
 const WRITE: &str = "INSERT INTO logs (run, entry, fence, node, at, text, lines) \
      SELECT its.* FROM UNNEST($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::text[], \
@@ -46,7 +47,7 @@ pub(super) async fn logs(
             (AFTER, cells![run.key(), stored(entry), stored(fence), limit, project])
         }
     };
-    db.ask(sql, &cells).await?.iter().map(read).collect()
+    db.decoded(&table::LOGS, &db.ask(sql, &cells).await?, read)
 }
 
 fn read(row: &Row) -> Result<LogRow, StoreError> {

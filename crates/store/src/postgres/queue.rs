@@ -16,6 +16,7 @@ use crate::decode;
 use crate::error::{StoreError, Subject};
 use crate::page::NameRange;
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
+use crate::table;
 
 const SAVE: &str = "INSERT INTO queues (name, is_paused, limits, updated_at, project) VALUES ($1, $2, $3, $4, $5) \
      ON CONFLICT (project, name) DO UPDATE SET is_paused = excluded.is_paused, limits = excluded.limits, \
@@ -81,7 +82,7 @@ pub(super) async fn held(db: &Link, project: &Project, queue: &str) -> Result<He
     let turns = turns.first().map(|row| PostgresColumns::of(row).number()).transpose()?.unwrap_or(0);
     let jobs = job::held(db, project, queue).await?;
     let spent = db.ask(SPENT_OF, &cells![text(queue), project.as_str()]).await?;
-    let spent = spent.iter().map(read_spent).collect::<Result<_, _>>()?;
+    let spent = db.decoded(&table::QUEUE_RATES, &spent, read_spent)?;
     Ok(Held { turns, jobs, spent })
 }
 
@@ -102,7 +103,7 @@ pub(super) async fn spend(
 }
 
 pub(super) async fn spent(db: &Link, project: &Project) -> Result<Vec<Spent>, StoreError> {
-    db.ask(SPENT, &cells![project.as_str()]).await?.iter().map(read_spent).collect()
+    db.decoded(&table::QUEUE_RATES, &db.ask(SPENT, &cells![project.as_str()]).await?, read_spent)
 }
 
 /// Deletes queues without settings and jobs, and returns how many. The row of a queue that gets its first job meanwhile
@@ -122,11 +123,12 @@ pub(super) async fn depths(
     let mut depths: BTreeMap<String, QueueDepth> = BTreeMap::new();
     let settings = if names.is_one() { SETTINGS_OF } else { SETTINGS };
     let range = cells![project.as_str(), text(names.bound_name()), bound(names.limit())];
-    for row in &db.ask(settings, &range).await? {
+    let settings = db.decoded(&table::QUEUES, &db.ask(settings, &range).await?, |row| {
         let mut columns = PostgresColumns::of(row);
-        let depth = depths.entry(columns.text()?).or_default();
-        (depth.is_paused, depth.limits) = (columns.value()?, columns.json()?);
-    }
+        let (name, is_paused, limits) = (columns.text()?, columns.value()?, columns.json()?);
+        Ok(QueueDepth { name, is_paused, limits, ..QueueDepth::default() })
+    })?;
+    depths.extend(settings.into_iter().map(|depth| (depth.name.clone(), depth)));
     depth::read(db, project, names, now, &mut depths).await?;
     let named = depths.into_iter().map(|(name, depth)| QueueDepth { name, ..depth });
     // Each table gave as many names as the range may have: the first of both together are complete.

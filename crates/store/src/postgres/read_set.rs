@@ -18,8 +18,9 @@ use windlass_engine::time::Timestamp;
 use super::column::PostgresColumns;
 use super::commit::{self, Draft};
 use super::link::{BoundStatement, Link, Piped};
-use super::{account, job, outbox, queue, run, schedule};
+use super::{account, blob, job, outbox, queue, run, schedule};
 use crate::account::{AccountRow, related_keys};
+use crate::blob::blob_of;
 use crate::column::Columns;
 use crate::commit::{Commit, Committed};
 use crate::error::StoreError;
@@ -46,6 +47,8 @@ pub(super) struct ReadSet {
     pub(super) schedules: HashMap<ScheduleId, Revision>,
     pub(super) firings: BTreeSet<Firing>,
     pub(super) commands: HashMap<CommandId, Committed>,
+    /// Hashes of blobs that are there.
+    pub(super) blobs: BTreeSet<String>,
 }
 
 impl ReadSet {
@@ -106,6 +109,9 @@ impl ReadSet {
             ReadKind::Versions => {
                 self.versions.insert(columns.id()?, columns.id()?);
             }
+            ReadKind::Blobs => {
+                self.blobs.insert(columns.text()?);
+            }
             ReadKind::Commands => {
                 let committed = commit::read(row)?;
                 self.commands.insert(committed.command, committed);
@@ -138,6 +144,7 @@ enum ReadKind {
     Firings,
     Requests,
     Versions,
+    Blobs,
     Commands,
 }
 
@@ -165,6 +172,7 @@ struct Wanted<'c> {
     schedules: BTreeSet<ScheduleId>,
     firings: BTreeSet<Firing>,
     commands: BTreeSet<CommandId>,
+    blobs: BTreeSet<&'c str>,
 }
 
 impl<'c> Wanted<'c> {
@@ -178,6 +186,7 @@ impl<'c> Wanted<'c> {
 
     fn add(&mut self, commit: &'c Commit) {
         self.commands.insert(commit.command);
+        self.blobs.extend(commit.blobs.iter().map(|layer| blob_of(layer).hash.as_str()));
         if let Some(change) = &commit.run {
             self.runs.insert(change.run);
             if let Some(origin) = &change.create {
@@ -230,6 +239,7 @@ impl<'c> Wanted<'c> {
             (self.firings.is_empty(), ReadKind::Firings, schedule::fired(&self.firings)),
             (self.requests.is_empty(), ReadKind::Requests, run::requests(self.requests.iter().copied())),
             (self.versions.is_empty(), ReadKind::Versions, run::versions(self.versions.iter().copied())),
+            (self.blobs.is_empty(), ReadKind::Blobs, blob::hold(&self.blobs)),
             (false, ReadKind::Commands, commit::find(self.commands.iter().copied())),
         ];
         let wanted = asks.into_iter().filter(|(is_empty, ..)| !is_empty);

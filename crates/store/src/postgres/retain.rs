@@ -6,6 +6,7 @@ use windlass_engine::id::RunId;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
+use super::blob::{self, Forgotten};
 use super::column::{PostgresColumns, cells, unnest};
 use super::depth::{DepthKey, Depths};
 use super::link::Link;
@@ -70,6 +71,12 @@ pub(super) async fn retain(
         let senders =
             unnest!(old, |(project, run)| [project.as_str(), outbox::party(&Party::Run(RunId::new(*run))),]);
         db.execute(FORGET_MESSAGES, &senders).await?;
+        let forgotten = old.iter().map(|(project, run)| Forgotten {
+            project,
+            run: *run,
+            sender: outbox::party(&Party::Run(RunId::new(*run))),
+        });
+        blob::forget(db, &forgotten.collect::<Vec<_>>()).await?;
         // Every entry is the result of one command.
         retained.n_commands = count(db.execute(FORGET_JOURNALS, &cells![&runs]).await?);
         for sql in [FORGET_FIRINGS_OF_RUNS, FORGET_SNAPSHOTS, FORGET_LOGS, FORGET_RUNS] {

@@ -16,7 +16,8 @@ use crate::column::{Columns, bound, stored};
 use crate::decode;
 use crate::error::StoreError;
 use crate::page::{Order, Page};
-use crate::run::{Owner, RunIndex, RunQuery, RunRef, RunRow, Wake};
+use crate::run::{Owner, RunGroup, RunIndex, RunQuery, RunRef, RunRow, Wake};
+use crate::table;
 
 #[cfg(test)]
 pub(super) use change::ALL as CHANGES;
@@ -27,13 +28,14 @@ pub(super) use change::{
 macro_rules! columns {
     () => {
         "SELECT project, id, len, flow, version, request, request_digest, labels, account, parent_run, parent_node, \
-         parent_fence, parent_depth, schedule, created_at, status, round, node, action, step_count, wake_at, \
+         parent_fence, parent_depth, root, schedule, created_at, status, round, node, action, step_count, wake_at, \
          owner_server, owner_epoch, cost_estimated, cost_actual, cost_refunded, cost_settled, needs, error, shared, \
          result, updated_at, ended_at FROM runs"
     };
 }
 
 const SOURCE: Source<RunRow, RunId> = Source {
+    table: table::RUNS,
     select: columns!(),
     count: "SELECT count(*) FROM runs",
     read,
@@ -61,6 +63,15 @@ const OWNERS: &str = "WITH RECURSIVE owner (server, epoch) AS ( \
 const DUE: &str = "SELECT wake_at, id, project FROM runs WHERE wake_slot <= $1::bigint >> 14 AND wake_at <= $1 \
      ORDER BY wake_slot, wake_at, id LIMIT $2";
 
+const BELOW: &str =
+    "SELECT count(*) FROM (SELECT FROM runs WHERE project = $1 AND root = $3 LIMIT $2) AS counted";
+const OPEN_BELOW: &str = "SELECT count(*) FROM (SELECT FROM runs WHERE project = $1 AND root = $3 AND ended_at IS NULL \
+     LIMIT $2) AS counted";
+const OPEN_OF_FLOW: &str = "SELECT count(*) FROM (SELECT FROM runs WHERE project = $1 AND flow = $3 \
+     AND ended_at IS NULL LIMIT $2) AS counted";
+const OPEN: &str =
+    "SELECT count(*) FROM (SELECT FROM runs WHERE project = $1 AND ended_at IS NULL LIMIT $2) AS counted";
+
 fn read(row: &Row) -> Result<RunRow, StoreError> {
     decode::run(&mut PostgresColumns::of(row))
 }
@@ -71,7 +82,25 @@ pub(super) async fn run(db: &Link, project: &Project, run: &RunRef) -> Result<Op
         RunRef::Id(id) => db.ask_one(BY_ID, &cells![id.key(), project]).await?,
         RunRef::Request(request) => db.ask_one(BY_REQUEST, &cells![text(request), project]).await?,
     };
-    row.as_ref().map(read).transpose()
+    db.one(&table::RUNS, row.as_ref(), read)
+}
+
+/// The number of runs in a group, up to a limit.
+pub(super) async fn count(
+    db: &Link,
+    project: &Project,
+    group: RunGroup,
+    limit: usize,
+) -> Result<usize, StoreError> {
+    let (project, limit) = (project.as_str(), bound(limit));
+    let row = match group {
+        RunGroup::Below(root) => db.ask_one(BELOW, &cells![project, limit, root.key()]).await?,
+        RunGroup::OpenBelow(root) => db.ask_one(OPEN_BELOW, &cells![project, limit, root.key()]).await?,
+        RunGroup::OpenOfFlow(flow) => db.ask_one(OPEN_OF_FLOW, &cells![project, limit, flow.key()]).await?,
+        RunGroup::Open => db.ask_one(OPEN, &cells![project, limit]).await?,
+    };
+    let n: Option<i64> = row.as_ref().map(|row| PostgresColumns::of(row).value()).transpose()?;
+    Ok(n.and_then(|n| usize::try_from(n).ok()).unwrap_or_default())
 }
 
 pub(super) async fn runs(db: &Link, project: &Project, query: &RunQuery) -> Result<Page<RunRow>, StoreError> {
@@ -131,7 +160,7 @@ pub(super) async fn list_plan(db: &Link, query: &RunQuery) -> String {
 }
 
 pub(super) async fn due(db: &Link, now: Timestamp, limit: usize) -> Result<Vec<Wake<RunId>>, StoreError> {
-    super::wakes(db, DUE, now, limit).await
+    list::wakes(db, &table::RUNS, DUE, now, limit).await
 }
 
 /// Asks about every owner, of which there are few, and reads only the runs of the dead.
@@ -160,9 +189,10 @@ pub(super) async fn orphans(
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let rows = db.ask(OF_OWNERS, &cells![ids, epochs, after.map(PostgresId::key), bound(limit)]).await?;
-    rows.iter().map(read).collect()
+    let given = |limit| cells![ids.clone(), epochs.clone(), after.map(PostgresId::key), limit];
+    db.first_rows(&table::RUNS, OF_OWNERS, limit, given, read).await
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[BY_ID, BY_REQUEST, OF_OWNERS, OWNERS, DUE];
+pub(super) const ALL: &[&str] =
+    &[BY_ID, BY_REQUEST, OF_OWNERS, OWNERS, DUE, BELOW, OPEN_BELOW, OPEN_OF_FLOW, OPEN];

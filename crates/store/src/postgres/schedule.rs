@@ -21,6 +21,7 @@ use crate::decode;
 use crate::error::{Refusal, StoreError, Subject};
 use crate::page::{Page, Part};
 use crate::schedule::{FiringRow, RUNNING_MAX, Scheduled, Started};
+use crate::table;
 
 // With the open starts of each, as one text: a second query would be of another moment.
 macro_rules! schedules {
@@ -41,6 +42,7 @@ const ONE: &str = schedules!("WHERE id = $1 AND project = $3", "$2");
 // The statement of a list numbers its parameters itself: the number of open starts is written out.
 const _: () = assert!(RUNNING_MAX == 1_000);
 const SOURCE: Source<Scheduled, ScheduleId> = Source {
+    table: table::SCHEDULES,
     select: schedules!("", "1000"),
     count: "SELECT count(*) FROM schedules",
     read,
@@ -170,8 +172,8 @@ fn columns(started: Started) -> (bool, Uuid) {
 }
 
 pub(super) async fn due(db: &Link, now: Timestamp, limit: usize) -> Result<Vec<Scheduled>, StoreError> {
-    let rows = db.ask(DUE, &cells![now.0, bound(limit), bound(RUNNING_MAX)]).await?;
-    rows.iter().map(read).collect()
+    let given = |limit| cells![now.0, limit, bound(RUNNING_MAX)];
+    db.first_rows(&table::SCHEDULES, DUE, limit, given, read).await
 }
 
 pub(super) async fn schedule(
@@ -180,7 +182,7 @@ pub(super) async fn schedule(
     id: ScheduleId,
 ) -> Result<Option<Scheduled>, StoreError> {
     let rows = db.ask(ONE, &cells![id.key(), bound(RUNNING_MAX), project.as_str()]).await?;
-    rows.first().map(read).transpose()
+    db.one(&table::SCHEDULES, rows.first(), read)
 }
 
 pub(super) async fn schedules(

@@ -10,6 +10,7 @@ use crate::decode;
 use crate::error::{StoreError, Subject};
 use crate::run::Owner;
 use crate::server::ServerRow;
+use crate::table;
 
 const EPOCH: &str = "SELECT epoch FROM servers WHERE id = $1";
 const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
@@ -40,7 +41,7 @@ pub(super) async fn forget(db: &Link, before: Timestamp) -> Result<(), StoreErro
 }
 
 pub(super) async fn servers(db: &Link) -> Result<Vec<ServerRow>, StoreError> {
-    db.ask(SERVERS, &[]).await?.iter().map(read).collect()
+    db.decoded(&table::SERVERS, &db.ask(SERVERS, &[]).await?, read)
 }
 
 fn read(row: &Row) -> Result<ServerRow, StoreError> {

@@ -11,6 +11,7 @@ use crate::decode;
 use crate::error::StoreError;
 use crate::page::NameRange;
 use crate::service::{LiveService, ServiceRow, ServiceSettings};
+use crate::table;
 
 const SAVE: &str = "INSERT INTO services (name, settings, updated_at, project) VALUES ($1, $2, $3, $4) \
      ON CONFLICT (project, name) DO UPDATE SET settings = excluded.settings, updated_at = excluded.updated_at";
@@ -50,8 +51,8 @@ pub(super) async fn services(
 ) -> Result<Vec<ServiceRow>, StoreError> {
     let read = |row: &Row| decode::service(&mut PostgresColumns::of(row));
     let sql = if names.is_one() { SERVICE } else { SERVICES };
-    let range = cells![project.as_str(), text(names.bound_name()), bound(names.limit())];
-    db.ask(sql, &range).await?.iter().map(read).collect()
+    let range = |limit| cells![project.as_str(), text(names.bound_name()), limit];
+    db.first_rows(&table::SERVICES, sql, names.limit(), range, read).await
 }
 
 pub(super) async fn live_services(

@@ -1,6 +1,7 @@
 mod lists;
 mod plans;
 
+use crate::durability::Durability;
 use windlass_conformance::block_on_tokio;
 use windlass_conformance::postgres_server::shared;
 
@@ -14,7 +15,7 @@ pub(super) async fn migrated() -> Postgres {
 }
 
 /// Every statement with a text of its own.
-const ALL: [&[&str]; 27] = [
+const ALL: [&[&str]; 30] = [
     address::ALL,
     beside::ALL,
     schema::ALL,
@@ -31,11 +32,14 @@ const ALL: [&[&str]; 27] = [
     dead_letter::ALL,
     queue::ALL,
     account::ALL,
+    blob::ALL,
     outbox::ALL,
     schedule::ALL,
     log::ALL,
     audit::ALL,
     server::ALL,
+    set_back::ALL,
+    store_key::ALL,
     service::ALL,
     worker::ALL,
     listen::ALL,
@@ -73,11 +77,11 @@ fn a_caller_without_a_free_connection_gets_an_error_and_does_not_hang() {
         for _ in 0..READERS {
             held.push(store.link().await.unwrap());
         }
-        let error = store.outbox(Timestamp(0), 1).await.unwrap_err();
+        let error = store.outbox(Timestamp(0), None, 1).await.unwrap_err();
         let StoreError::Unavailable(reason) = error else { panic!("{error:?}") };
         let told = reason.to_string();
         assert!(told.contains("all connections") && told.contains("pg_stat_activity"), "{told}");
         held.pop();
-        store.outbox(Timestamp(0), 1).await.unwrap();
+        store.outbox(Timestamp(0), None, 1).await.unwrap();
     });
 }

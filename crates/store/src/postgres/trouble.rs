@@ -7,6 +7,7 @@ use deadpool_postgres::{PoolError, TimeoutType};
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
+use crate::condition::StoreFault;
 use crate::error::StoreError;
 
 /// The meaning of an error for the transaction.
@@ -60,7 +61,10 @@ pub(super) fn kind(error: &StoreError) -> ErrorClass {
         StoreError::Unavailable(source) => {
             source.downcast_ref::<Trouble>().map_or(ErrorClass::Other, |trouble| trouble.kind)
         }
-        StoreError::Conflict { .. } | StoreError::Corrupt(_) | StoreError::Refused(_) => ErrorClass::Other,
+        StoreError::Conflict { .. }
+        | StoreError::Corrupt(_)
+        | StoreError::Damaged(_)
+        | StoreError::Refused(_) => ErrorClass::Other,
     }
 }
 
@@ -71,6 +75,24 @@ pub(super) fn is_held(error: &StoreError) -> bool {
     error.and_then(|error| error.code()) == Some(&SqlState::LOCK_NOT_AVAILABLE)
 }
 
+/// The failure below the tables, with its reason, if it is one.
+pub(super) fn fault(error: &StoreError) -> Option<(StoreFault, String)> {
+    match error {
+        StoreError::Damaged(reason) => Some((StoreFault::Damaged, reason.clone())),
+        StoreError::Unavailable(source) => {
+            let trouble = source.downcast_ref::<Trouble>()?;
+            let code = trouble.error.as_ref()?.code()?;
+            let fault = match (code, code.code().get(..2)) {
+                (&SqlState::DISK_FULL, _) => StoreFault::Full,
+                (_, Some("58")) => StoreFault::Disk,
+                (_, _) => return None,
+            };
+            Some((fault, trouble.what.clone()))
+        }
+        StoreError::Conflict { .. } | StoreError::Corrupt(_) | StoreError::Refused(_) => None,
+    }
+}
+
 /// The same for everybody whom it concerns.
 pub(super) fn again(error: &StoreError) -> StoreError {
     match error {
@@ -79,6 +101,7 @@ pub(super) fn again(error: &StoreError) -> StoreError {
             None => Trouble::new(source.to_string()).into(),
         },
         StoreError::Corrupt(what) => StoreError::Corrupt(what.clone()),
+        StoreError::Damaged(what) => StoreError::Damaged(what.clone()),
         StoreError::Conflict { what, expected, found } => {
             StoreError::Conflict { what: what.clone(), expected: *expected, found: *found }
         }
@@ -133,7 +156,10 @@ fn told(error: &Arc<Error>) -> StoreError {
         ("57" | "08", _) => trouble(ErrorClass::Lost, "the database is going down or coming up"),
         ("58", _) => trouble(ErrorClass::Other, "the database cannot use its disk"),
         ("23", _) => StoreError::Corrupt(format!("a rule of the tables would be broken: {message}")),
-        ("XX", _) => StoreError::Corrupt(format!("{message}: restore the database from a backup")),
+        (_, &SqlState::DATA_CORRUPTED | &SqlState::INDEX_CORRUPTED) => {
+            StoreError::Damaged(format!("{message}: restore the database from a backup"))
+        }
+        ("XX", _) => StoreError::Corrupt(format!("the database met an error of its own: {message}")),
         ("42", _) => StoreError::Corrupt(format!("the tables are not those of this program: {message}")),
         ("22" | "54", _) => StoreError::Corrupt(format!("a value does not fit into a row: {message}")),
         (_, _) => trouble(ErrorClass::Other, ""),

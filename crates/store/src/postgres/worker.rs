@@ -9,13 +9,16 @@ use super::link::Link;
 use crate::column::{Columns, bound, json};
 use crate::decode;
 use crate::error::{Refusal, StoreError};
+use crate::table;
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 const SAVE: &str = "INSERT INTO registrations (id, name, url, kind, services, queues, load, capacity, \
-     is_draining, registered_at, beat_at, project) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) \
+     is_draining, registered_at, beat_at, project, peer, replaced) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) \
      ON CONFLICT (project, id) DO UPDATE SET name = excluded.name, url = excluded.url, kind = excluded.kind, \
      services = excluded.services, queues = excluded.queues, load = excluded.load, capacity = excluded.capacity, \
-     is_draining = excluded.is_draining, registered_at = excluded.registered_at, beat_at = excluded.beat_at";
+     is_draining = excluded.is_draining, registered_at = excluded.registered_at, beat_at = excluded.beat_at, \
+     peer = excluded.peer, replaced = excluded.replaced";
 const BEAT: &str = "UPDATE registrations SET url = coalesce($2, url), load = coalesce($3, load), \
      beat_at = greatest(beat_at, $4) WHERE project = $5 AND id = $1";
 const DRAIN: &str = "UPDATE registrations SET is_draining = $2 WHERE project = $3 AND id = $1";
@@ -31,7 +34,8 @@ const SAVE_SERVICES: &str = "INSERT INTO worker_services (project, service, work
 macro_rules! workers {
     ($from:literal) => {
         concat!(
-            "SELECT id, name, url, kind, services, queues, load, capacity, is_draining, registered_at, beat_at FROM ",
+            "SELECT id, name, url, kind, services, queues, load, capacity, is_draining, registered_at, beat_at, peer, \
+             replaced FROM ",
             $from,
             " LIMIT $3"
         )
@@ -50,7 +54,7 @@ const WORKERS_OF_SERVICE: &str = workers!(
 pub(super) async fn save(db: &Link, project: &Project, row: &WorkerRow) -> Result<(), StoreError> {
     let served: Vec<_> = row.services.iter().map(|service| text(service)).collect();
     let WorkerRow { id, name, url, kind, services, queues, load, capacity, .. } = row;
-    let WorkerRow { is_draining, registered_at, beat_at, .. } = row;
+    let WorkerRow { is_draining, registered_at, beat_at, peer, replaced, .. } = row;
     let row = cells![
         text(id),
         text(name),
@@ -63,7 +67,9 @@ pub(super) async fn save(db: &Link, project: &Project, row: &WorkerRow) -> Resul
         is_draining,
         registered_at.0,
         beat_at.0,
-        project.as_str()
+        project.as_str(),
+        text(peer),
+        json(replaced)
     ];
     db.execute(SAVE, &row).await?;
     db.execute(FORGET_SERVICES, &cells![project.as_str(), text(id)]).await?;
@@ -116,7 +122,7 @@ pub(super) async fn workers(
             db.ask(sql, &cells![project, from, limit, since]).await?
         }
     };
-    let rows = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let rows = db.decoded(&table::WORKERS, &rows, read)?;
     Ok(rows.into_iter().filter(|row| row.matches(query)).collect())
 }
 

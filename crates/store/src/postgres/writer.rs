@@ -25,6 +25,7 @@ use super::listen::Channel;
 use super::read_set::ReadSet;
 use super::trouble::{ErrorClass, Trouble, again, kind};
 use crate::commit::Committed;
+use crate::condition::ConditionLog;
 use crate::error::StoreError;
 use commit_queue::{Call, CommitQueue, Group};
 
@@ -51,6 +52,7 @@ struct Means {
     writers: Pool,
     readers: Pool,
     channel: Arc<Channel>,
+    condition: Arc<ConditionLog>,
 }
 
 #[derive(Debug)]
@@ -61,9 +63,15 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Starts the writers. When it is dropped, they finish the waiting commits and end.
-    pub(super) fn start(writers: Pool, readers: Pool, channel: Arc<Channel>, shards: [i64; WRITERS]) -> Self {
+    pub(super) fn start(
+        writers: Pool,
+        readers: Pool,
+        channel: Arc<Channel>,
+        condition: Arc<ConditionLog>,
+        shards: [i64; WRITERS],
+    ) -> Self {
         let (inbox, waiting) = mpsc::channel(WAITING_MAX);
-        let means = Arc::new(Means { writers, readers, channel });
+        let means = Arc::new(Means { writers, readers, channel, condition });
         let busy = Arc::new(AtomicUsize::new(BUSY));
         tokio::spawn(serve(means, waiting, shards, busy.clone()));
         Writer { inbox, busy }
@@ -219,7 +227,7 @@ async fn together(means: &Means, drafts: &[Draft], shard: i64) -> Result<Vec<Ans
 
 async fn transact(means: &Means, drafts: &[Draft], shard: i64) -> Result<Vec<Answer>, Spoilt> {
     let project = project_of(drafts);
-    let db = Link::take(&means.writers).await.map_err(Spoilt::Lost)?;
+    let db = Link::take_noting(&means.writers, &means.condition).await.map_err(Spoilt::Lost)?;
     let mut read_set = match ReadSet::prepare(&db, project, drafts).await {
         Ok(read_set) => read_set,
         Err(error) => {

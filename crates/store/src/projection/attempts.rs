@@ -240,6 +240,7 @@ impl<'p> Attempts<'p> {
             | Event::Paused
             | Event::Resumed
             | Event::Stepped
+            | Event::SetBack { .. }
             | Event::Funded { .. }
             | Event::Billed { .. }
             | Event::Logged { .. } => {}

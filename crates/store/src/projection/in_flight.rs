@@ -77,6 +77,7 @@ impl InFlightCalls {
                 | Event::Paused
                 | Event::Resumed
                 | Event::Stepped
+                | Event::SetBack { .. }
                 | Event::Retried { .. }
                 | Event::Rerun { .. }
                 | Event::Funded { .. }

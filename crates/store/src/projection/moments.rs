@@ -51,6 +51,7 @@ fn moment(event: &Event) -> Option<Moment> {
         | Event::Paused
         | Event::Resumed
         | Event::Stepped
+        | Event::SetBack { .. }
         | Event::Funded { .. }
         | Event::Billed { .. }
         | Event::Logged { .. } => return None,

@@ -1,5 +1,6 @@
 use proptest::prelude::*;
-use windlass_engine::counter::{Epoch, Fence};
+use serde_json::json;
+use windlass_engine::counter::{Epoch, Fence, Seq};
 use windlass_engine::definition::{Strictness, compile};
 use windlass_engine::event::{Parent, Start};
 use windlass_engine::id::RunId;
@@ -40,7 +41,7 @@ fn owner() -> Option<Owner> {
 
 fn start() -> Input {
     let params = json!({"items": [1, 2, 3, 4, 5]}).as_object().cloned().unwrap();
-    Input::Start(Box::new(Start { params, ..Start::default() }))
+    Input::Start(Box::new(Start { params: params.into(), ..Start::default() }))
 }
 
 #[test]
@@ -63,7 +64,7 @@ fn a_job_that_is_made_and_cancelled_in_one_commit_is_made_cancelled() {
 fn every_end_of_a_child_has_a_message_of_its_own() {
     let plan = plan(r#"{"start": "a", "nodes": {"a": {"service": "s"}}}"#);
     let mut run = Run::new(run_id());
-    let parent = Parent { run: run_id(), node: NodePath::from("c"), fence: Fence(9), depth: 1 };
+    let parent = Parent { run: run_id(), node: NodePath::from("c"), fence: Fence(9), depth: 1, root: None };
     let start = Input::Start(Box::new(Start { parent: Some(parent), ..Start::default() }));
     let done = |fence: u64| Input::CallEnded {
         node: NodePath::from("a"),
@@ -79,7 +80,7 @@ fn every_end_of_a_child_has_a_message_of_its_own() {
         step.effects.extend(next.effects);
     }
     let rows = project(&mut Projection::default(), &run, &step, owner(), Timestamp(1));
-    let numbers: Vec<u64> = rows.messages.iter().map(|message| message.id.seq).collect();
+    let numbers: Vec<u64> = rows.messages.iter().map(|message| message.id.seq.0).collect();
     let is_end = |event: &Event| matches!(event, Event::Ended { .. });
     let ends: Vec<u64> = (1..).zip(&step.events).filter(|(_, event)| is_end(event)).map(|(n, _)| n).collect();
     assert_eq!((numbers.len(), numbers), (2, ends));
@@ -93,9 +94,9 @@ fn messages_of_one_commit_have_their_own_ids_and_keep_their_order() {
             "subflow": {"start": "c", "nodes": {"c": {"kind": "flow_ref", "flow": "child"}}}}}}"#,
     );
     let mut run = Run::new(run_id());
-    let parent = Parent { run: run_id(), node: NodePath::from("c"), fence: Fence(9), depth: 1 };
+    let parent = Parent { run: run_id(), node: NodePath::from("c"), fence: Fence(9), depth: 1, root: None };
     let params = json!({"items": [1, 2, 3]}).as_object().cloned().unwrap();
-    let start = Start { params, parent: Some(parent), ..Start::default() };
+    let start = Start { params: params.into(), parent: Some(parent), ..Start::default() };
     let stopped = |index: usize, fence: u64| Input::CallEnded {
         node: NodePath::from(format!("f/{index}/c").as_str()),
         fence: Fence(fence),
@@ -126,7 +127,7 @@ fn messages_of_one_commit_have_their_own_ids_and_keep_their_order() {
     rows.messages.sort_by(|one, other| one.id.cmp(&other.id));
     let names: Vec<_> = rows.messages.iter().map(name).collect();
     assert_eq!(names, [("ended", 0), ("start", 1), ("start", 2), ("cancel", 3), ("cancel", 4)]);
-    assert!(rows.messages.iter().all(|message| message.id.seq == run.length));
+    assert!(rows.messages.iter().all(|message| message.id.seq == Seq(run.length)));
 }
 
 #[derive(Debug, Clone)]
@@ -259,7 +260,7 @@ proptest! {
             let jobs = rows.cancel.iter().filter_map(|id| store.job_now(&Project::DEFAULT, *id).unwrap()).collect();
             let command = format!("cmd_{:032x}", len + 1).parse().unwrap();
             let create = (len == 0).then(|| origin.clone());
-            let mut commit = rows.into_commit(command, at, &run, len, step, create);
+            let mut commit = rows.into_commit(command, at, &run, Seq(len), step, create);
             commit.jobs.extend(cancelled(jobs, at));
             store.commit_now(vec![commit]).remove(0).unwrap();
             len += 1;
@@ -268,7 +269,7 @@ proptest! {
             prop_assert_eq!(standing.owner.is_some(), projection.in_flight.n_direct() > 0);
         }
         let row = store.run_now(&Project::DEFAULT, RunRef::Id(run_id())).unwrap().unwrap();
-        let stored = store.journal_now(&Project::DEFAULT, run_id(), Since::Entry(0), 1_000).unwrap().entries;
+        let stored = store.journal_now(&Project::DEFAULT, run_id(), Since::Entry(Seq::ZERO), 1_000).unwrap().entries;
         let events: Vec<_> = stored
             .iter()
             .flat_map(|(_, entry)| entry.events.iter().map(|event| (entry.at, event.clone())))

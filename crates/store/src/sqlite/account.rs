@@ -1,13 +1,14 @@
 //! Accounts and prices. The writer checks postings here and appends them to the `ledger`.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use windlass_engine::counter::Revision;
+use windlass_engine::counter::{Revision, Seq};
 use windlass_engine::id::RunId;
 use windlass_engine::money::{Account, Amount};
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use super::column::SqliteColumns;
+use super::readers::ReadConnection;
 use super::writer_cache::WriterCache;
 use super::{guard, ledger};
 use crate::account::{self, AccountRow, FreshPostings, InNeed, Posting, PriceRow};
@@ -15,6 +16,7 @@ use crate::column::{bound, json};
 use crate::commit::Unmoved;
 use crate::decode;
 use crate::error::{Refusal, StoreError, Subject};
+use crate::table;
 
 macro_rules! accounts {
     ($where:literal) => {
@@ -94,7 +96,7 @@ pub(super) fn write(
     let mut revision = posted.revision;
     for (posting, balance_after) in &posted.rows {
         revision = revision.next();
-        ledger::append(cache.db(), project, revision.0, posting, *balance_after, at)?;
+        ledger::append(cache.db(), project, Seq(revision.0), posting, *balance_after, at)?;
     }
     cache.accounts().update(project, posted.id, posted.account, revision);
     Ok(())
@@ -119,61 +121,54 @@ pub(super) fn open(
 
 /// Accounts after this one. No id is empty, so the empty id comes before all.
 pub(super) fn accounts_after(
-    db: &Connection,
+    db: &ReadConnection,
     project: &Project,
     after: Option<&str>,
     limit: usize,
 ) -> Result<Vec<AccountRow>, StoreError> {
-    let mut statement = db.prepare_cached(ACCOUNTS_AFTER)?;
-    let rows =
-        statement.query_map(params![after.unwrap_or_default(), bound(limit), project.as_str()], read)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    let (after, project) = (after.unwrap_or_default().to_owned(), project.as_str().to_owned());
+    let given = |limit: i64| vec![after.clone().into(), limit.into(), project.clone().into()];
+    db.first_rows(&table::ACCOUNTS, ACCOUNTS_AFTER, limit, given, read)
 }
 
 /// Accounts with runs that wait for money; all, or this one if it has such runs.
 pub(super) fn accounts_in_need(
-    db: &Connection,
+    db: &ReadConnection,
     project: &Project,
     id: Option<&str>,
 ) -> Result<Vec<AccountRow>, StoreError> {
-    let rows: rusqlite::Result<_> = match id {
-        Some(id) => db.prepare_cached(ACCOUNT_IN_NEED)?.query_map([id, project.as_str()], read)?.collect(),
-        None => db.prepare_cached(ACCOUNTS_IN_NEED)?.query_map([project.as_str()], read)?.collect(),
-    };
-    Ok(rows?)
+    match id {
+        Some(id) => db.rows(&table::ACCOUNTS, ACCOUNT_IN_NEED, [id, project.as_str()], read),
+        None => db.rows(&table::ACCOUNTS, ACCOUNTS_IN_NEED, [project.as_str()], read),
+    }
 }
 
 /// Runs of an account that wait for at most `within`.
 pub(super) fn in_need(
-    db: &Connection,
+    db: &ReadConnection,
     project: &Project,
     account: &str,
     within: Amount,
     limit: usize,
 ) -> Result<Vec<InNeed>, StoreError> {
     let read = |row: &Row<'_>| decode::in_need(&mut SqliteColumns::of(row));
-    let mut statement = db.prepare_cached(IN_NEED)?;
-    let rows = statement.query_map(params![account, within.0, bound(limit), project.as_str()], read)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    db.rows(&table::RUNS, IN_NEED, params![account, within.0, bound(limit), project.as_str()], read)
 }
 
 fn required(db: &Connection, project: &Project, id: &str) -> Result<AccountRow, StoreError> {
-    let row = db.prepare_cached(ACCOUNT)?.query_row([id, project.as_str()], read).optional()?;
-    row.ok_or_else(|| Refusal::UnknownAccount(id.to_owned()).into())
+    account(db, project, id)?.ok_or_else(|| Refusal::UnknownAccount(id.to_owned()).into())
 }
 
-pub(super) fn accounts(
+pub(super) fn account(
     db: &Connection,
     project: &Project,
-    id: Option<&str>,
-) -> Result<Vec<AccountRow>, StoreError> {
-    let rows = match id {
-        Some(id) => db.prepare_cached(ACCOUNT)?.query_map([id, project.as_str()], read)?.collect(),
-        None => {
-            db.prepare_cached(ACCOUNTS)?.query_map([project.as_str()], read)?.collect::<rusqlite::Result<_>>()
-        }
-    };
-    Ok(rows?)
+    id: &str,
+) -> Result<Option<AccountRow>, StoreError> {
+    Ok(db.prepare_cached(ACCOUNT)?.query_row([id, project.as_str()], read).optional()?)
+}
+
+pub(super) fn accounts(db: &ReadConnection, project: &Project) -> Result<Vec<AccountRow>, StoreError> {
+    db.rows(&table::ACCOUNTS, ACCOUNTS, [project.as_str()], read)
 }
 
 pub(super) fn set_price(db: &Connection, project: &Project, row: &PriceRow) -> Result<(), StoreError> {
@@ -187,9 +182,9 @@ pub(super) fn delete_price(db: &Connection, project: &Project, service: &str) ->
     Ok(())
 }
 
-pub(super) fn prices(db: &Connection, project: &Project) -> Result<Vec<PriceRow>, StoreError> {
+pub(super) fn prices(db: &ReadConnection, project: &Project) -> Result<Vec<PriceRow>, StoreError> {
     let read = |row: &Row<'_>| decode::price(&mut SqliteColumns::of(row));
-    Ok(db.prepare_cached(PRICES)?.query_map([project.as_str()], read)?.collect::<rusqlite::Result<_>>()?)
+    db.rows(&table::PRICES, PRICES, [project.as_str()], read)
 }
 
 pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<AccountRow> {

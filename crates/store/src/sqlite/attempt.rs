@@ -7,13 +7,15 @@ use windlass_engine::job::{Attempt, Job};
 use windlass_engine::project::Project;
 
 use super::column::{SqliteColumns, SqliteId};
+use super::readers::ReadConnection;
 use crate::column::{Columns, bound, json, stored};
 use crate::decode;
 use crate::error::StoreError;
+use crate::table;
 
 macro_rules! columns {
     () => {
-        "SELECT number, fence, status, worker, created_at, started_at, finished_at, result, error, next_retry_at \
+        "SELECT number, fence, status, worker, created_at, started_at, finished_at, result, error, next_retry_at, job \
          FROM attempts WHERE job = ?1"
     };
 }
@@ -69,7 +71,7 @@ pub(super) fn remembered(db: &Connection, job: JobId, from: u32) -> rusqlite::Re
 }
 
 pub(super) fn after(
-    db: &Connection,
+    db: &ReadConnection,
     project: &Project,
     job: JobId,
     after: u32,
@@ -79,9 +81,7 @@ pub(super) fn after(
     if !db.prepare_cached(HAS_JOB)?.exists(id)? {
         return Ok(Vec::new());
     }
-    let mut statement = db.prepare_cached(AFTER)?;
-    let rows = statement.query_map(params![job.key(), after, bound(limit)], read)?;
-    let rows = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+    let rows = db.rows(&table::ATTEMPTS, AFTER, params![job.key(), after, bound(limit)], read)?;
     if !rows.is_empty() || after > 0 || limit == 0 {
         return Ok(rows);
     }

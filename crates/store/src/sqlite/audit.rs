@@ -2,15 +2,18 @@
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
+use windlass_engine::counter::Seq;
 use windlass_engine::project::Project;
 
 use super::column::SqliteColumns;
 use super::list::ListConditions;
+use super::readers::ReadConnection;
 use crate::audit::{AuditQuery, AuditRow};
 use crate::column::{bound, json};
 use crate::decode;
 use crate::error::StoreError;
 use crate::page::LineOrder;
+use crate::table;
 
 const NOTE: &str = "INSERT INTO audit (project, seq, at, who, what, subject, detail) \
      VALUES (?6, (SELECT coalesce(max(seq), 0) + 1 FROM audit WHERE project = ?6), ?1, ?2, ?3, ?4, ?5)";
@@ -23,15 +26,13 @@ pub(super) fn note(db: &Connection, project: &Project, row: &AuditRow) -> Result
 }
 
 pub(super) fn audit(
-    db: &Connection,
+    db: &ReadConnection,
     project: &Project,
     query: &AuditQuery,
-) -> Result<Vec<(u64, AuditRow)>, StoreError> {
+) -> Result<Vec<(Seq, AuditRow)>, StoreError> {
     let read = |row: &Row<'_>| decode::audit(&mut SqliteColumns::of(row));
     let (sql, values) = statement(project, query);
-    let mut statement = db.prepare_cached(&sql)?;
-    let rows = statement.query_map(params_from_iter(&values), read)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    db.rows(&table::AUDIT, &sql, params_from_iter(&values), read)
 }
 
 fn statement(project: &Project, query: &AuditQuery) -> (String, Vec<Value>) {
@@ -43,7 +44,7 @@ fn statement(project: &Project, query: &AuditQuery) -> (String, Vec<Value>) {
     conditions.equal("who", query.who.clone());
     conditions.equal("what", query.what.clone());
     conditions.equal("subject", query.subject.clone());
-    conditions.add(edge, [bound(query.edge()).into()]);
+    conditions.add(edge, [bound(query.edge().0).into()]);
     // The index is named because SQLite would otherwise walk through all lines by primary key.
     let index = match query {
         AuditQuery { subject: Some(_), .. } => " INDEXED BY audit_by_subject",

@@ -12,7 +12,7 @@ use windlass_engine::project::Project;
 
 use super::column::{SqliteColumns, SqliteId};
 use super::writer_cache::{RunHead, WriterCache};
-use super::{account, audit, job, journal, log, outbox, queue, run, schedule};
+use super::{account, audit, blob, job, journal, log, outbox, queue, run, schedule};
 use crate::column::{Columns, json};
 use crate::commit::{Commit, Committed};
 use crate::error::{Refusal, StoreError};
@@ -53,7 +53,9 @@ pub(super) fn commit(cache: &WriterCache, prepared: &PreparedCommit) -> Result<C
             None => StoreError::Corrupt("a command was committed, and cannot be found".to_owned()),
         },
         Err(refused @ (StoreError::Conflict { .. } | StoreError::Refused(_))) => refused,
-        Err(error @ (StoreError::Unavailable(_) | StoreError::Corrupt(_))) => return Err(error),
+        Err(error @ (StoreError::Unavailable(_) | StoreError::Corrupt(_) | StoreError::Damaged(_))) => {
+            return Err(error);
+        }
     };
     command(cache.db(), &prepared.commit.project, prepared.commit.command)?.ok_or(refused)
 }
@@ -116,6 +118,7 @@ fn write(
         Some((change, texts)) => {
             let change = run::RunWrite { change, texts, before: checked.run };
             let Some(len) = run::write(cache, project, &change, text.as_deref())? else { return Ok(None) };
+            blob::write(cache.db(), project, change.change.run, &commit.blobs)?;
             Some((change.change.run, len))
         }
         None => {

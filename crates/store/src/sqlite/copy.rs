@@ -159,7 +159,7 @@ impl Side for Sqlite {
     }
 
     async fn is_unfinished(&self) -> Result<bool, StoreError> {
-        self.read(schema::is_unfinished).await
+        self.read(|db| schema::is_unfinished(db)).await
     }
 
     async fn begin(&self) -> Result<(), StoreError> {

@@ -1,13 +1,16 @@
 //! Groups of dead letters by cause.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
+use windlass_engine::id::JobId;
 use windlass_engine::job::State;
 use windlass_engine::project::Project;
 
 use super::column::SqliteColumns;
+use super::readers::ReadConnection;
 use crate::column::{Columns, bound};
 use crate::error::StoreError;
 use crate::job::{GROUPS_MAX, LetterGroup};
+use crate::table;
 
 // A dead letter does not change until it is replayed, so `updated_at` is the time of its death.
 const GROUPS: &str = "SELECT fingerprint, count(*) AS n, min(updated_at), max(updated_at) AS last_at FROM jobs \
@@ -18,7 +21,7 @@ const LATEST: &str = "SELECT id, state FROM jobs WHERE rowid = (SELECT rowid FRO
 
 /// The cost grows with the dead letters of the queue, in an index only, plus one row per group.
 pub(super) fn groups(
-    db: &Connection,
+    db: &ReadConnection,
     project: &Project,
     queue: &str,
 ) -> Result<Vec<LetterGroup>, StoreError> {
@@ -34,12 +37,15 @@ pub(super) fn groups(
         let (fingerprint, n, first_at, last_at) = group?;
         let read = |row: &Row<'_>| {
             let mut columns = SqliteColumns::of(row);
-            Ok((columns.id()?, columns.json::<State>()?))
+            let latest: JobId = columns.id()?;
+            match columns.json::<State>()? {
+                State::Failed { reason, .. } => Ok((latest, reason)),
+                _ => Err(columns.unreadable(&"a dead letter has not failed")),
+            }
         };
-        let (latest, state) = latest.query_row(params![queue, fingerprint, project], read)?;
-        let State::Failed { reason, .. } = state else {
-            return Err(StoreError::Corrupt(format!("{latest} is a dead letter and has not failed")));
-        };
+        let mut found = latest.query(params![queue, fingerprint, project])?;
+        let Some(row) = found.next()? else { continue };
+        let Some((latest, reason)) = db.readable(&table::JOBS, row, read(row))? else { continue };
         groups.push(LetterGroup { fingerprint, n, reason, latest, first_at, last_at });
     }
     Ok(groups)

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rusqlite::ErrorCode;
 
+use crate::condition::StoreFault;
 use crate::error::StoreError;
 
 /// The file is not usable now.
@@ -43,7 +44,7 @@ pub(super) fn store_error(error: &Arc<rusqlite::Error>) -> StoreError {
         }
         Some(ErrorCode::OutOfMemory) => unavailable("there is no memory left for the store"),
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-            StoreError::Corrupt(format!("{error}: restore the file from a backup"))
+            StoreError::Damaged(format!("{error}: restore the file from a backup"))
         }
         Some(ErrorCode::ConstraintViolation) => {
             StoreError::Corrupt(format!("a rule of the tables would be broken: {error}"))
@@ -53,4 +54,31 @@ pub(super) fn store_error(error: &Arc<rusqlite::Error>) -> StoreError {
         // Not an error of SQLite: a column has a value that the program cannot decode.
         None => StoreError::Corrupt(error.to_string()),
     }
+}
+
+/// The failure below the tables, with its reason, if it is one.
+pub(super) fn fault(error: &StoreError) -> Option<(StoreFault, String)> {
+    match error {
+        StoreError::Damaged(reason) => Some((StoreFault::Damaged, reason.clone())),
+        StoreError::Unavailable(source) => {
+            let failure = source.downcast_ref::<SqliteFailure>()?;
+            let fault = match failure.error.sqlite_error_code()? {
+                ErrorCode::DiskFull => StoreFault::Full,
+                ErrorCode::SystemIoFailure => StoreFault::Disk,
+                _ => return None,
+            };
+            Some((fault, failure.what.to_owned()))
+        }
+        StoreError::Conflict { .. } | StoreError::Corrupt(_) | StoreError::Refused(_) => None,
+    }
+}
+
+/// Whether a row of the result is at fault, and not the database: one of its columns cannot be decoded.
+pub(super) fn is_of_row(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code().is_none()
+}
+
+/// Whether the database cannot make sense of a page.
+pub(super) fn is_of_page(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt))
 }

@@ -7,6 +7,7 @@ use windlass_engine::time::Timestamp;
 
 use super::column::{SqliteColumns, SqliteId};
 use super::list::{self, ListConditions, ListSelect, key};
+use super::readers::ReadConnection;
 use crate::column::{Columns, json, word};
 use crate::decode;
 use crate::error::{Refusal, StoreError};
@@ -15,8 +16,10 @@ use crate::flow::{
     VersionRef, VersionRow,
 };
 use crate::page::{Order, Page};
+use crate::table;
 
 const SOURCE: ListSelect = ListSelect {
+    table: table::FLOWS,
     select: "SELECT id, name, description, labels, is_template, latest, created_at, updated_at FROM flows",
     count: "SELECT count(*) FROM flows",
     created: "created_at",
@@ -144,7 +147,7 @@ fn read_version(row: &Row<'_>) -> rusqlite::Result<VersionRow> {
 }
 
 pub(super) fn flows(
-    db: &Connection,
+    db: &ReadConnection,
     project: &Project,
     query: &FlowQuery,
 ) -> Result<Page<FlowRow>, StoreError> {
@@ -183,13 +186,11 @@ pub(super) fn version(
 }
 
 pub(super) fn versions(
-    db: &Connection,
+    db: &ReadConnection,
     project: &Project,
     flow: FlowId,
 ) -> Result<Vec<VersionRow>, StoreError> {
-    let mut statement = db.prepare_cached(VERSIONS)?;
-    let rows = statement.query_map(params![flow.key(), project.as_str()], read_version)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    db.rows(&table::VERSIONS, VERSIONS, params![flow.key(), project.as_str()], read_version)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ mod change;
 mod keys;
 mod ready;
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 use windlass_engine::id::JobId;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
@@ -19,12 +19,14 @@ use windlass_engine::time::Timestamp;
 use super::attempt;
 use super::column::{SqliteColumns, SqliteId};
 use super::list::{self, ListConditions, ListSelect, key};
+use super::readers::ReadConnection;
 use crate::column::Columns;
 use crate::decode;
 use crate::error::StoreError;
 use crate::job::{JobIndex, JobQuery, JobRow};
 use crate::page::{Order, Page};
 use crate::run::Wake;
+use crate::table;
 
 #[cfg(test)]
 pub(super) use change::ALL as CHANGES;
@@ -37,6 +39,7 @@ pub(super) use ready::ALL as READY;
 pub(super) use ready::{ready, ready_places};
 
 const SOURCE: ListSelect = ListSelect {
+    table: table::JOBS,
     select: columns!(),
     count: "SELECT count(*) FROM jobs",
     created: "created_at",
@@ -53,12 +56,15 @@ fn read(db: &Connection, row: &Row<'_>) -> rusqlite::Result<JobRow> {
     })
 }
 
-pub(super) fn job(db: &Connection, project: &Project, job: JobId) -> Result<Option<JobRow>, StoreError> {
-    let id = params![job.key(), project.as_str()];
-    Ok(db.prepare_cached(BY_ID)?.query_row(id, |row| read(db, row)).optional()?)
+pub(super) fn job(db: &ReadConnection, project: &Project, job: JobId) -> Result<Option<JobRow>, StoreError> {
+    db.one(&table::JOBS, BY_ID, params![job.key(), project.as_str()], |row| read(db, row))
 }
 
-pub(super) fn jobs(db: &Connection, project: &Project, query: &JobQuery) -> Result<Page<JobRow>, StoreError> {
+pub(super) fn jobs(
+    db: &ReadConnection,
+    project: &Project,
+    query: &JobQuery,
+) -> Result<Page<JobRow>, StoreError> {
     let matches = |row: &JobRow| row.matches(query);
     let filter = query.is_examined().then_some(&matches as &dyn Fn(&_) -> bool);
     let order = query.part.order;
@@ -112,8 +118,8 @@ pub(super) fn list_sql(query: &JobQuery) -> String {
     SOURCE.statement::<JobId>(conditions(&Project::DEFAULT, query), query.part.order, None).0
 }
 
-pub(super) fn due(db: &Connection, now: Timestamp, limit: usize) -> Result<Vec<Wake<JobId>>, StoreError> {
-    super::wakes(db, DUE, now, limit)
+pub(super) fn due(db: &ReadConnection, now: Timestamp, limit: usize) -> Result<Vec<Wake<JobId>>, StoreError> {
+    list::wakes(db, &table::JOBS, DUE, now, limit)
 }
 
 #[cfg(test)]

@@ -1,17 +1,22 @@
 //! Journals of runs. Common fields of an entry have columns; its events are the engine's JSON, compressed by `shorthand`.
 
 use rusqlite::{Connection, OptionalExtension, params};
+use windlass_engine::counter::Seq;
 use windlass_engine::id::{CommandId, RunId};
 use windlass_engine::journal::Entry;
 use windlass_engine::project::Project;
 
+use super::blob;
 use super::column::{SqliteColumns, SqliteId};
+use super::readers::ReadConnection;
 use super::shorthand;
+use crate::blob::BlobCache;
 use crate::column::{Columns, bound, stored};
 use crate::commit::Committed;
 use crate::decode;
 use crate::error::StoreError;
 use crate::run::{Journal, Since};
+use crate::table;
 
 const APPEND: &str = "INSERT INTO journal (run, seq, v, at, command, events, balances) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (command) DO NOTHING";
@@ -28,7 +33,7 @@ const KEEP_SNAPSHOT: &str = "INSERT INTO snapshots (run, seq, state) VALUES (?1,
 pub(super) fn append(
     db: &Connection,
     run: i64,
-    seq: u64,
+    seq: Seq,
     entry: &Entry,
     events: &str,
     balances: Option<&str>,
@@ -39,7 +44,7 @@ pub(super) fn append(
 }
 
 /// Replaces the snapshot of a run by its state after `seq` entries.
-pub(super) fn keep_snapshot(db: &Connection, run: RunId, seq: u64, state: &[u8]) -> Result<(), StoreError> {
+pub(super) fn keep_snapshot(db: &Connection, run: RunId, seq: Seq, state: &[u8]) -> Result<(), StoreError> {
     db.prepare_cached(KEEP_SNAPSHOT)?.execute(params![run.key(), stored(seq), state])?;
     Ok(())
 }
@@ -61,7 +66,8 @@ pub(super) fn command(
 
 /// A part of a journal.
 pub(super) fn journal(
-    db: &Connection,
+    db: &ReadConnection,
+    cache: &BlobCache,
     project: &Project,
     run: RunId,
     since: Since,
@@ -78,14 +84,14 @@ pub(super) fn journal(
     };
     let after = match since {
         Since::Entry(after) => after,
-        Since::Snapshot => snapshot.as_ref().map_or(0, |snapshot| snapshot.seq),
+        Since::Snapshot => snapshot.as_ref().map_or(Seq::ZERO, |snapshot| snapshot.seq),
     };
     let mut statement = db.prepare_cached(ENTRIES)?;
-    let mut rows = statement.query(params![run.key(), bound(after), bound(limit), project.as_str()])?;
+    let mut rows = statement.query(params![run.key(), bound(after.0), bound(limit), project.as_str()])?;
     let mut entries = Vec::new();
     while let Some(row) = rows.next()? {
         let mut columns = SqliteColumns::of(row);
-        let (seq, version, at) = (columns.number()?, columns.value::<u32>()?, columns.time()?.0);
+        let (seq, version, at): (Seq, _, _) = (columns.number()?, columns.value::<u32>()?, columns.time()?.0);
         let command: CommandId = columns.id()?;
         let events = row.get_ref(4)?.as_str().map_err(rusqlite::Error::from)?;
         // The engine decodes the whole entry, because it knows how entries of earlier versions are read.
@@ -93,7 +99,11 @@ pub(super) fn journal(
         shorthand::expand(events, &mut entry);
         entry.push('}');
         let entry = Entry::decode(entry.as_bytes());
-        let entry = entry.map_err(|error| StoreError::Corrupt(format!("entry {seq} of {run}: {error}")))?;
+        let mut entry = entry.map_err(|error| {
+            db.set_aside(&table::JOURNAL, format!("{run}/{seq}"), error.to_string());
+            StoreError::Corrupt(format!("entry {seq} of {run}: {error}"))
+        })?;
+        blob::resolve(db, cache, project, &mut entry)?;
         entries.push((seq, entry));
     }
     Ok(Journal { snapshot, entries })

@@ -2,6 +2,7 @@
 //! page through them by account or by run; no statement changes or deletes a row.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use windlass_engine::counter::Seq;
 use windlass_engine::id::RunId;
 use windlass_engine::money::{Amount, Movement};
 use windlass_engine::project::Project;
@@ -40,7 +41,7 @@ const NEWEST_OF_RUN: &str = ledger!(
 pub(super) fn append(
     db: &Connection,
     project: &Project,
-    seq: u64,
+    seq: Seq,
     posting: &Posting,
     balance_after: Amount,
     at: Timestamp,
@@ -103,10 +104,10 @@ pub(super) fn ledger(
     }
     let (all, of_run, after) = match order {
         LineOrder::Oldest => (OLDEST, OLDEST_OF_RUN, *after),
-        LineOrder::Newest if *after == 0 => (NEWEST, NEWEST_OF_RUN, u64::MAX),
+        LineOrder::Newest if *after == Seq::ZERO => (NEWEST, NEWEST_OF_RUN, Seq(u64::MAX)),
         LineOrder::Newest => (NEWEST, NEWEST_OF_RUN, *after),
     };
-    let (after, limit) = (bound(after), bound(Part { limit: *limit, ..Part::default() }.size()));
+    let (after, limit) = (bound(after.0), bound(Part { limit: *limit, ..Part::default() }.size()));
     let rows = match run {
         Some(run) => db
             .prepare_cached(of_run)?

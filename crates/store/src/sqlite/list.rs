@@ -4,17 +4,21 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, Row, params_from_iter};
+use rusqlite::{Row, params_from_iter};
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use super::column::SqliteId;
-use crate::column::bound;
+use super::column::{SqliteColumns, SqliteId};
+use super::readers::ReadConnection;
+use crate::column::{Columns, RowId, bound};
 use crate::error::StoreError;
 use crate::page::{Cursor, EXAMINED_MAX, Order, Page, Part};
+use crate::run::Wake;
+use crate::table::KeyedTable;
 
 /// The SELECT of a list and the columns of its order.
 pub(super) struct ListSelect {
+    pub(super) table: KeyedTable,
     pub(super) select: &'static str,
     pub(super) count: &'static str,
     pub(super) created: &'static str,
@@ -114,9 +118,9 @@ impl ListSelect {
     }
 }
 
-/// Reads one page.
+/// Reads one page. Rows that cannot be decoded are left out, and count in no limit.
 pub(super) fn page<T, I: SqliteId + FromStr + Display>(
-    db: &Connection,
+    db: &ReadConnection,
     source: &ListSelect,
     conditions: ListConditions,
     part: &Part,
@@ -128,29 +132,24 @@ pub(super) fn page<T, I: SqliteId + FromStr + Display>(
     let total = part.count.then(|| count(db, source, &conditions, filter, read)).transpose()?;
     // One more row than the page holds shows whether there is another page.
     let most = part.size().saturating_add(1);
-    let (mut sql, mut values) = source.statement(conditions, part.order, from);
+    let (mut sql, values) = source.statement(conditions, part.order, from);
     sql.push_str(" LIMIT ? OFFSET ?");
     let (limit, skip) = if filter.is_none() { (most, part.skip) } else { (EXAMINED_MAX, 0) };
-    values.extend([bound(limit).into(), bound(skip).into()]);
+    let given = |limit: i64| [values.clone(), vec![limit.into(), bound(skip).into()]].concat();
     let mut n_to_skip = if filter.is_none() { 0 } else { part.skip };
-    let mut statement = db.prepare_cached(&sql)?;
-    let mut rows = statement.query(params_from_iter(&values))?;
     let (mut items, mut n_examined, mut last): (Vec<T>, usize, _) = (Vec::new(), 0, None);
-    while let Some(row) = rows.next()? {
-        let item = read(row)?;
+    db.each_row(&source.table, &sql, limit, given, read, |item: T| {
         (n_examined, last) = (n_examined + 1, Some(place(&item)));
         if filter.is_some_and(|filter| !filter(&item)) {
-            continue;
+            return true;
         }
         if n_to_skip > 0 {
             n_to_skip -= 1;
-            continue;
+            return true;
         }
         items.push(item);
-        if items.len() == most {
-            break;
-        }
-    }
+        items.len() < most
+    })?;
     let next = if items.len() == most {
         items.truncate(part.size());
         items.last().map(place)
@@ -162,7 +161,7 @@ pub(super) fn page<T, I: SqliteId + FromStr + Display>(
 }
 
 fn count<T>(
-    db: &Connection,
+    db: &ReadConnection,
     source: &ListSelect,
     conditions: &ListConditions,
     filter: RowFilter<'_, T>,
@@ -174,9 +173,26 @@ fn count<T>(
     let mut n = 0;
     while let Some(row) = rows.next()? {
         n += match filter {
-            Some(filter) => u64::from(filter(&read(row)?)),
+            Some(filter) => {
+                u64::from(db.readable(&source.table, row, read(row))?.is_some_and(|item| filter(&item)))
+            }
             None => row.get::<_, i64>(0)?.cast_unsigned(),
         };
     }
     Ok(n)
+}
+
+/// Due rows, oldest first.
+pub(super) fn wakes<I: RowId>(
+    db: &ReadConnection,
+    table: &KeyedTable,
+    sql: &str,
+    now: Timestamp,
+    limit: usize,
+) -> Result<Vec<Wake<I>>, StoreError> {
+    let given = |limit: i64| vec![now.0.into(), limit.into()];
+    db.first_rows(table, sql, limit, given, |row| {
+        let mut columns = SqliteColumns::of(row);
+        Ok(Wake { at: columns.time()?, id: columns.id()?, project: columns.project()? })
+    })
 }

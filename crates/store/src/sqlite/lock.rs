@@ -1,10 +1,11 @@
 //! Lock file beside the database, so that one server has the file. `Sqlite` holds it while it is open; the system releases
 //! it when the process dies.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use super::private_file;
 use crate::error::StoreError;
 
 #[derive(Debug)]
@@ -37,10 +38,9 @@ impl FileLock {
 }
 
 fn lock(path: &Path) -> Result<File, LockError> {
-    let beside = beside(path);
+    let beside = private_file::beside(path, ".lock");
     let unusable = |error| LockError::Unusable { path: beside.display().to_string(), error };
-    let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&beside);
-    let mut file = options.map_err(unusable)?;
+    let mut file = private_file::options().open(&beside).map_err(unusable)?;
     match file.try_lock() {
         Ok(()) => {
             // For the error message of the next process; the lock itself does not depend on it.
@@ -58,10 +58,4 @@ fn lock(path: &Path) -> Result<File, LockError> {
         }
         Err(TryLockError::Error(error)) => Err(unusable(error)),
     }
-}
-
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    PathBuf::from(name)
 }

@@ -5,10 +5,12 @@ use windlass_engine::id::RunId;
 use windlass_engine::project::Project;
 
 use super::column::{SqliteColumns, SqliteId};
+use super::readers::ReadConnection;
 use crate::column::{bound, json, stored};
 use crate::decode;
 use crate::error::StoreError;
 use crate::log::{LOGS_MAX, LogRow, LogsOf};
+use crate::table;
 
 const WRITE: &str = "INSERT OR IGNORE INTO logs (run, entry, fence, node, at, text, lines) \
      SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE EXISTS (SELECT 1 FROM runs WHERE id = ?1 AND project = ?8)";
@@ -28,26 +30,21 @@ pub(super) fn write(db: &Connection, project: &Project, row: &LogRow) -> Result<
 }
 
 pub(super) fn logs(
-    db: &Connection,
+    db: &ReadConnection,
     project: &Project,
     run: RunId,
     of: LogsOf,
 ) -> Result<Vec<LogRow>, StoreError> {
     let (run, limit, project) = (run.key(), bound(LOGS_MAX), project.as_str());
-    let rows = match of {
+    match of {
         LogsOf::Attempt(fence) => {
-            let mut statement = db.prepare_cached(OF_ATTEMPT)?;
-            let rows = statement.query_map(params![run, stored(fence), limit, project], read)?;
-            rows.collect::<rusqlite::Result<_>>()?
+            db.rows(&table::LOGS, OF_ATTEMPT, params![run, stored(fence), limit, project], read)
         }
         LogsOf::After { entry, fence } => {
-            let mut statement = db.prepare_cached(AFTER)?;
-            let rows =
-                statement.query_map(params![run, stored(entry), stored(fence), limit, project], read)?;
-            rows.collect::<rusqlite::Result<_>>()?
+            let after = params![run, stored(entry), stored(fence), limit, project];
+            db.rows(&table::LOGS, AFTER, after, read)
         }
-    };
-    Ok(rows)
+    }
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<LogRow> {

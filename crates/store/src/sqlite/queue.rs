@@ -7,6 +7,7 @@ use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use super::column::SqliteColumns;
+use super::readers::ReadConnection;
 use super::{depth, guard, job};
 use crate::column::{Columns, bound, json};
 use crate::commit::Turn;
@@ -14,6 +15,7 @@ use crate::decode;
 use crate::error::{StoreError, Subject};
 use crate::page::NameRange;
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
+use crate::table;
 
 const SAVE: &str = "INSERT INTO queues (name, is_paused, limits, updated_at, project) \
      VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (project, name) DO UPDATE SET is_paused = excluded.is_paused, limits = excluded.limits, \
@@ -66,11 +68,9 @@ fn turns(db: &Connection, project: &Project, queue: &str) -> Result<u64, StoreEr
 }
 
 /// Jobs and rates that count against the limits of a queue. The turns are read first, so that no job of a turn is missing.
-pub(super) fn held(db: &Connection, project: &Project, queue: &str) -> Result<Held, StoreError> {
+pub(super) fn held(db: &ReadConnection, project: &Project, queue: &str) -> Result<Held, StoreError> {
     let turns = turns(db, project, queue)?;
-    let mut statement = db.prepare_cached(SPENT_OF)?;
-    let spent = statement.query_map([queue, project.as_str()], read_spent)?;
-    let spent = spent.collect::<rusqlite::Result<_>>()?;
+    let spent = db.rows(&table::QUEUE_RATES, SPENT_OF, [queue, project.as_str()], read_spent)?;
     Ok(Held { turns, jobs: job::held(db, project, queue)?, spent })
 }
 
@@ -97,10 +97,8 @@ pub(super) fn spend(
     Ok(())
 }
 
-pub(super) fn spent(db: &Connection, project: &Project) -> Result<Vec<Spent>, StoreError> {
-    let mut statement = db.prepare_cached(SPENT)?;
-    let rows = statement.query_map([project.as_str()], read_spent)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+pub(super) fn spent(db: &ReadConnection, project: &Project) -> Result<Vec<Spent>, StoreError> {
+    db.rows(&table::QUEUE_RATES, SPENT, [project.as_str()], read_spent)
 }
 
 /// Deletes queues without settings and jobs, and returns how many.
@@ -110,20 +108,24 @@ pub(super) fn forget(db: &Connection, before: Timestamp, limit: usize) -> Result
 
 /// Queues with settings or jobs.
 pub(super) fn depths(
-    db: &Connection,
+    db: &ReadConnection,
     project: &Project,
     names: &NameRange,
     now: Timestamp,
 ) -> Result<Vec<QueueDepth>, StoreError> {
     let mut depths: BTreeMap<String, QueueDepth> = BTreeMap::new();
-    let mut statement = db.prepare_cached(if names.is_one() { SETTINGS_OF } else { SETTINGS })?;
+    let sql = if names.is_one() { SETTINGS_OF } else { SETTINGS };
     let range = params![project.as_str(), names.bound_name(), bound(names.limit())];
-    let mut rows = statement.query(range)?;
-    while let Some(row) = rows.next()? {
+    let settings = db.rows(&table::QUEUES, sql, range, |row| {
         let mut columns = SqliteColumns::of(row);
-        let depth = depths.entry(columns.value()?).or_default();
-        (depth.is_paused, depth.limits) = (columns.value()?, columns.json()?);
-    }
+        Ok(QueueDepth {
+            name: columns.value()?,
+            is_paused: columns.value()?,
+            limits: columns.json()?,
+            ..QueueDepth::default()
+        })
+    })?;
+    depths.extend(settings.into_iter().map(|depth| (depth.name.clone(), depth)));
     depth::read(db, project, names, now, &mut depths)?;
     let named = depths.into_iter().map(|(name, depth)| QueueDepth { name, ..depth });
     // Each table gave as many names as the range may have: the first of both together are complete.

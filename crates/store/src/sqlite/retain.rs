@@ -8,7 +8,7 @@ use windlass_engine::time::Timestamp;
 use super::column::{Key, SqliteColumns, SqliteId};
 use super::depth::DepthColumn;
 use super::writer_cache::WriterCache;
-use super::{outbox, schedule};
+use super::{blob, outbox, schedule};
 use crate::column::{Columns, bound};
 use crate::error::StoreError;
 use crate::outbox::Party;
@@ -90,6 +90,7 @@ fn forget_run(cache: &WriterCache, project: &Project, run: Key) -> Result<(usize
     }
     let sender = outbox::party(&Party::Run(RunId::from_key(run)));
     cache.db().prepare_cached(FORGET_MESSAGES)?.execute(params![sender, project.as_str()])?;
+    blob::forget(cache.db(), project, run, &sender)?;
     // Every entry is one command.
     let n_commands = cache.db().prepare_cached(FORGET_JOURNAL)?.execute([run])?;
     schedule::forget_firing(cache.db(), Started::Run(RunId::from_key(run)))?;

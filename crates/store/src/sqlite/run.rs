@@ -2,6 +2,7 @@
 
 mod change;
 
+use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_engine::counter::Epoch;
 use windlass_engine::id::RunId;
@@ -10,12 +11,14 @@ use windlass_engine::time::Timestamp;
 
 use super::column::{SqliteColumns, SqliteId};
 use super::list::{self, ListConditions, ListSelect, key};
+use super::readers::ReadConnection;
 use super::server;
 use crate::column::bound;
 use crate::decode;
 use crate::error::StoreError;
 use crate::page::{Order, Page};
-use crate::run::{Owner, RunIndex, RunQuery, RunRef, RunRow, Wake};
+use crate::run::{Owner, RunGroup, RunIndex, RunQuery, RunRef, RunRow, Wake};
+use crate::table;
 
 #[cfg(test)]
 pub(super) use change::ALL as CHANGES;
@@ -24,13 +27,14 @@ pub(super) use change::{RunTexts, RunWrite, check, write};
 macro_rules! columns {
     () => {
         "SELECT project, id, len, flow, version, request, request_digest, labels, account, parent_run, parent_node, \
-         parent_fence, parent_depth, schedule, created_at, status, round, node, action, step_count, wake_at, \
+         parent_fence, parent_depth, root, schedule, created_at, status, round, node, action, step_count, wake_at, \
          owner_server, owner_epoch, cost_estimated, cost_actual, cost_refunded, cost_settled, needs, error, shared, \
          result, updated_at, ended_at FROM runs"
     };
 }
 
 const SOURCE: ListSelect = ListSelect {
+    table: table::RUNS,
     select: columns!(),
     count: "SELECT count(*) FROM runs",
     created: "created_at",
@@ -45,20 +49,56 @@ const NEXT_OWNER: &str = "SELECT owner_server, owner_epoch FROM runs WHERE owner
      AND (owner_server, owner_epoch) > (?1, ?2) ORDER BY owner_server, owner_epoch LIMIT 1";
 const DUE: &str = "SELECT wake_at, id, project FROM runs WHERE wake_at <= ?1 ORDER BY wake_at, id LIMIT ?2";
 
+const BELOW: &str = "SELECT count(*) FROM (SELECT 1 FROM runs WHERE project = ?1 AND root = ?3 LIMIT ?2)";
+const OPEN_BELOW: &str = "SELECT count(*) FROM (SELECT 1 FROM runs WHERE project = ?1 AND root = ?3 AND ended_at IS NULL LIMIT ?2)";
+const OPEN_OF_FLOW: &str = "SELECT count(*) FROM (SELECT 1 FROM runs WHERE project = ?1 AND flow = ?3 AND ended_at IS NULL LIMIT ?2)";
+const OPEN: &str =
+    "SELECT count(*) FROM (SELECT 1 FROM runs WHERE project = ?1 AND ended_at IS NULL LIMIT ?2)";
+
 fn read(row: &Row<'_>) -> rusqlite::Result<RunRow> {
     decode::run(&mut SqliteColumns::of(row))
 }
 
-pub(super) fn run(db: &Connection, project: &Project, run: &RunRef) -> Result<Option<RunRow>, StoreError> {
+pub(super) fn run(
+    db: &ReadConnection,
+    project: &Project,
+    run: &RunRef,
+) -> Result<Option<RunRow>, StoreError> {
     let project = project.as_str();
-    Ok(match run {
-        RunRef::Id(id) => db.prepare_cached(BY_ID)?.query_row(params![id.key(), project], read),
-        RunRef::Request(request) => db.prepare_cached(BY_REQUEST)?.query_row(params![request, project], read),
+    match run {
+        RunRef::Id(id) => db.one(&table::RUNS, BY_ID, params![id.key(), project], read),
+        RunRef::Request(request) => db.one(&table::RUNS, BY_REQUEST, params![request, project], read),
     }
-    .optional()?)
 }
 
-pub(super) fn runs(db: &Connection, project: &Project, query: &RunQuery) -> Result<Page<RunRow>, StoreError> {
+/// The number of runs in a group, up to a limit.
+pub(super) fn count(
+    db: &Connection,
+    project: &Project,
+    group: RunGroup,
+    limit: usize,
+) -> Result<usize, StoreError> {
+    let (project, limit) = (project.as_str(), bound(limit));
+    let n: i64 = match group {
+        RunGroup::Below(root) => {
+            db.prepare_cached(BELOW)?.query_row(params![project, limit, root.key()], |row| row.get(0))
+        }
+        RunGroup::OpenBelow(root) => {
+            db.prepare_cached(OPEN_BELOW)?.query_row(params![project, limit, root.key()], |row| row.get(0))
+        }
+        RunGroup::OpenOfFlow(flow) => {
+            db.prepare_cached(OPEN_OF_FLOW)?.query_row(params![project, limit, flow.key()], |row| row.get(0))
+        }
+        RunGroup::Open => db.prepare_cached(OPEN)?.query_row(params![project, limit], |row| row.get(0)),
+    }?;
+    Ok(usize::try_from(n).unwrap_or_default())
+}
+
+pub(super) fn runs(
+    db: &ReadConnection,
+    project: &Project,
+    query: &RunQuery,
+) -> Result<Page<RunRow>, StoreError> {
     let matches = |row: &RunRow| row.matches(query);
     let filter = query.is_examined().then_some(&matches as &dyn Fn(&_) -> bool);
     let order = query.part.order;
@@ -110,13 +150,13 @@ pub(super) fn list_sql(query: &RunQuery) -> String {
     SOURCE.statement::<RunId>(conditions(&Project::DEFAULT, query), query.part.order, None).0
 }
 
-pub(super) fn due(db: &Connection, now: Timestamp, limit: usize) -> Result<Vec<Wake<RunId>>, StoreError> {
-    super::wakes(db, DUE, now, limit)
+pub(super) fn due(db: &ReadConnection, now: Timestamp, limit: usize) -> Result<Vec<Wake<RunId>>, StoreError> {
+    list::wakes(db, &table::RUNS, DUE, now, limit)
 }
 
 /// Steps through the owners, which are few, and reads only the runs of dead servers.
 pub(super) fn orphans(
-    db: &Connection,
+    db: &ReadConnection,
     now: Timestamp,
     dead_after_ms: u64,
     after: Option<RunId>,
@@ -135,9 +175,10 @@ pub(super) fn orphans(
         .optional()?
     {
         if !is_alive(Owner { server: SqliteId::from_key(server), epoch: Epoch(epoch.cast_unsigned()) }) {
-            let mut statement = db.prepare_cached(OF_OWNER)?;
-            let rows = statement.query_map(params![server, epoch, after, bound(limit)], read)?;
-            orphans.extend(rows.collect::<rusqlite::Result<Vec<_>>>()?);
+            let given = |limit| {
+                vec![server.to_vec().into(), epoch.into(), after.clone().into(), Value::Integer(limit)]
+            };
+            orphans.extend(db.first_rows(&table::RUNS, OF_OWNER, limit, given, read)?);
         }
         last = (server.to_vec(), epoch);
     }
@@ -147,4 +188,5 @@ pub(super) fn orphans(
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[BY_ID, BY_REQUEST, OF_OWNER, NEXT_OWNER, DUE];
+pub(super) const ALL: &[&str] =
+    &[BY_ID, BY_REQUEST, OF_OWNER, NEXT_OWNER, DUE, BELOW, OPEN_BELOW, OPEN_OF_FLOW, OPEN];

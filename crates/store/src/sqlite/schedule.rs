@@ -10,17 +10,19 @@ use windlass_engine::time::Timestamp;
 use super::column::{Key, SqliteColumns, SqliteId};
 use super::guard;
 use super::list::{self, ListConditions, ListSelect};
+use super::readers::ReadConnection;
 use crate::column::{Columns, bound, json, stored};
 use crate::commit::ScheduleChange;
 use crate::decode;
 use crate::error::{Refusal, StoreError, Subject};
 use crate::page::{Page, Part};
 use crate::schedule::{FiringRow, RUNNING_MAX, ScheduleRow, Scheduled, Started};
+use crate::table;
 
 macro_rules! schedules {
     ($rest:literal) => {
         concat!(
-            "SELECT project, rev, rule, name, target, progress, next_at, history, created_at, updated_at \
+            "SELECT project, rev, rule, name, target, progress, next_at, history, created_at, updated_at, id \
              FROM schedules ",
             $rest
         )
@@ -29,6 +31,7 @@ macro_rules! schedules {
 
 const ONE: &str = schedules!("WHERE id = ?1 AND project = ?2");
 const SOURCE: ListSelect = ListSelect {
+    table: table::SCHEDULES,
     select: schedules!(""),
     count: "SELECT count(*) FROM schedules",
     created: "created_at",
@@ -127,23 +130,21 @@ pub(super) fn forget_firing(db: &Connection, started: Started) -> Result<(), Sto
     Ok(())
 }
 
-pub(super) fn due(db: &Connection, now: Timestamp, limit: usize) -> Result<Vec<Scheduled>, StoreError> {
-    let mut statement = db.prepare_cached(DUE)?;
-    let rows = statement.query_map(params![now.0, bound(limit)], |row| read(db, row))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+pub(super) fn due(db: &ReadConnection, now: Timestamp, limit: usize) -> Result<Vec<Scheduled>, StoreError> {
+    let given = |limit: i64| vec![now.0.into(), limit.into()];
+    db.first_rows(&table::SCHEDULES, DUE, limit, given, |row| read(db, row))
 }
 
 pub(super) fn schedule(
-    db: &Connection,
+    db: &ReadConnection,
     project: &Project,
     id: ScheduleId,
 ) -> Result<Option<Scheduled>, StoreError> {
-    let id = params![id.key(), project.as_str()];
-    Ok(db.prepare_cached(ONE)?.query_row(id, |row| read(db, row)).optional()?)
+    db.one(&table::SCHEDULES, ONE, params![id.key(), project.as_str()], |row| read(db, row))
 }
 
 pub(super) fn schedules(
-    db: &Connection,
+    db: &ReadConnection,
     project: &Project,
     part: &Part,
 ) -> Result<Page<Scheduled>, StoreError> {

@@ -5,11 +5,13 @@ use windlass_engine::counter::Epoch;
 use windlass_engine::time::Timestamp;
 
 use super::column::{SqliteColumns, SqliteId};
+use super::readers::ReadConnection;
 use crate::column::{Columns, stored};
 use crate::decode;
 use crate::error::{StoreError, Subject};
 use crate::run::Owner;
 use crate::server::ServerRow;
+use crate::table;
 
 const EPOCH: &str = "SELECT epoch FROM servers WHERE id = ?1";
 const SAVE: &str = "INSERT OR REPLACE INTO servers (id, epoch, name, version, started_at, beat_at) \
@@ -37,9 +39,9 @@ pub(super) fn forget(db: &Connection, before: Timestamp) -> Result<(), StoreErro
     Ok(())
 }
 
-pub(super) fn servers(db: &Connection) -> Result<Vec<ServerRow>, StoreError> {
+pub(super) fn servers(db: &ReadConnection) -> Result<Vec<ServerRow>, StoreError> {
     let read = |row: &Row<'_>| decode::server(&mut SqliteColumns::of(row));
-    Ok(db.prepare_cached(SERVERS)?.query_map([], read)?.collect::<rusqlite::Result<_>>()?)
+    db.rows(&table::SERVERS, SERVERS, [], read)
 }
 
 #[cfg(test)]

@@ -5,11 +5,13 @@ use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use super::column::SqliteColumns;
+use super::readers::ReadConnection;
 use crate::column::{bound, json};
 use crate::decode;
 use crate::error::StoreError;
 use crate::page::NameRange;
 use crate::service::{LiveService, ServiceRow, ServiceSettings};
+use crate::table;
 
 const SAVE: &str = "INSERT OR REPLACE INTO services (name, settings, updated_at, project) \
      VALUES (?1, ?2, ?3, ?4)";
@@ -44,14 +46,15 @@ pub(super) fn save(db: &Connection, project: &Project, row: &ServiceRow) -> Resu
 }
 
 pub(super) fn services(
-    db: &Connection,
+    db: &ReadConnection,
     project: &Project,
     names: &NameRange,
 ) -> Result<Vec<ServiceRow>, StoreError> {
     let read = |row: &Row<'_>| decode::service(&mut SqliteColumns::of(row));
-    let mut statement = db.prepare_cached(if names.is_one() { SERVICE } else { SERVICES })?;
-    let range = params![project.as_str(), names.bound_name(), bound(names.limit())];
-    Ok(statement.query_map(range, read)?.collect::<rusqlite::Result<_>>()?)
+    let sql = if names.is_one() { SERVICE } else { SERVICES };
+    let (project, from) = (project.as_str().to_owned(), names.bound_name().to_owned());
+    let given = |limit: i64| vec![project.clone().into(), from.clone().into(), limit.into()];
+    db.first_rows(&table::SERVICES, sql, names.limit(), given, read)
 }
 
 pub(super) fn live_services(

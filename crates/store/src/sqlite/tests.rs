@@ -1,9 +1,15 @@
 mod lists;
 
+use std::fs;
+use std::path::Path;
+
+use rusqlite::Connection;
+
 use super::*;
 
 /// All constant statements.
-const ALL: [&[&str]; 26] = [
+const ALL: [&[&str]; 30] = [
+    check::ALL,
     schema::ALL,
     flow::ALL,
     writer_cache::ALL,
@@ -21,15 +27,18 @@ const ALL: [&[&str]; 26] = [
     account::ALL,
     account_batch::ALL,
     ledger::ALL,
+    blob::ALL,
     outbox::ALL,
     schedule::ALL,
     log::ALL,
     service::ALL,
     audit::ALL,
     server::ALL,
+    store_key::ALL,
     worker::ALL,
     commit::ALL,
     retain::ALL,
+    set_back::ALL,
 ];
 
 fn migrated() -> Connection {

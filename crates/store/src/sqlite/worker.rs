@@ -5,13 +5,16 @@ use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use super::column::SqliteColumns;
+use super::readers::ReadConnection;
 use crate::column::{bound, json};
 use crate::decode;
 use crate::error::{Refusal, StoreError};
+use crate::table;
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 const SAVE: &str = "INSERT OR REPLACE INTO registrations (id, name, url, kind, services, queues, load, capacity, \
-     is_draining, registered_at, beat_at, project) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+     is_draining, registered_at, beat_at, project, peer, replaced) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
 const BEAT: &str = "UPDATE registrations SET url = coalesce(?2, url), load = coalesce(?3, load), \
      beat_at = max(beat_at, ?4) WHERE project = ?5 AND id = ?1";
 const DRAIN: &str = "UPDATE registrations SET is_draining = ?2 WHERE project = ?3 AND id = ?1";
@@ -24,7 +27,8 @@ const SAVE_SERVICE: &str =
 macro_rules! workers {
     ($from:literal) => {
         concat!(
-            "SELECT id, name, url, kind, services, queues, load, capacity, is_draining, registered_at, beat_at FROM ",
+            "SELECT id, name, url, kind, services, queues, load, capacity, is_draining, registered_at, beat_at, peer, \
+             replaced FROM ",
             $from,
             " LIMIT ?3"
         )
@@ -40,7 +44,7 @@ const WORKERS_OF_SERVICE: &str = workers!(
 
 pub(super) fn save(db: &Connection, project: &Project, row: &WorkerRow) -> Result<(), StoreError> {
     let WorkerRow { id, name, url, kind, services, queues, load, capacity, .. } = row;
-    let WorkerRow { is_draining, registered_at, beat_at, .. } = row;
+    let WorkerRow { is_draining, registered_at, beat_at, peer, replaced, .. } = row;
     let (services, queues) = (json(services), json(queues));
     let (registered_at, beat_at, project) = (registered_at.0, beat_at.0, project.as_str());
     db.prepare_cached(SAVE)?.execute(params![
@@ -55,7 +59,9 @@ pub(super) fn save(db: &Connection, project: &Project, row: &WorkerRow) -> Resul
         is_draining,
         registered_at,
         beat_at,
-        project
+        project,
+        peer,
+        json(replaced)
     ])?;
     db.prepare_cached(FORGET_SERVICES)?.execute(params![project, id])?;
     for service in &row.services {
@@ -97,24 +103,25 @@ pub(super) fn forget(db: &Connection, before: Timestamp, limit: usize) -> Result
 }
 
 pub(super) fn workers(
-    db: &Connection,
+    db: &ReadConnection,
     project: &Project,
     query: &WorkerQuery,
 ) -> Result<Vec<WorkerRow>, StoreError> {
     let WorkerQuery { ids, service, alive_since } = query;
     let since = alive_since.map_or(i64::MIN, |since| since.0);
-    let (project, from, limit) = (project.as_str(), ids.bound_name(), bound(ids.limit()));
-    let rows: rusqlite::Result<Vec<WorkerRow>> = match service {
-        Some(service) if !ids.is_one() => db
-            .prepare_cached(WORKERS_OF_SERVICE)?
-            .query_map(params![project, from, limit, since, service], read)?
-            .collect(),
-        Some(_) | None => db
-            .prepare_cached(if ids.is_one() { WORKER } else { WORKERS })?
-            .query_map(params![project, from, limit, since], read)?
-            .collect(),
+    let (project, from) = (project.as_str().to_owned(), ids.bound_name().to_owned());
+    let range = |limit: i64| vec![project.clone().into(), from.clone().into(), limit.into(), since.into()];
+    let rows = match service {
+        Some(service) if !ids.is_one() => {
+            let given = |limit| [range(limit), vec![service.clone().into()]].concat();
+            db.first_rows(&table::WORKERS, WORKERS_OF_SERVICE, ids.limit(), given, read)?
+        }
+        Some(_) | None => {
+            let sql = if ids.is_one() { WORKER } else { WORKERS };
+            db.first_rows(&table::WORKERS, sql, ids.limit(), range, read)?
+        }
     };
-    Ok(rows?.into_iter().filter(|row| row.matches(query)).collect())
+    Ok(rows.into_iter().filter(|row| row.matches(query)).collect())
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<WorkerRow> {

@@ -11,10 +11,11 @@ use std::thread::{self, JoinHandle};
 
 use rusqlite::Connection;
 
-use super::error::store_error;
+use super::error::{fault, store_error};
 use super::oneshot::{AnswerReceiver, AnswerSender, WakeBatch, oneshot};
 use super::work_queue::WorkQueue;
 use super::writer_cache::WriterCache;
+use crate::condition::{Access, ConditionLog};
 use crate::error::StoreError;
 
 /// Units in one transaction at most, so that the first one does not wait for thousands of others.
@@ -43,7 +44,9 @@ impl<T: Send, F: Fn(&WriterCache) -> Result<T, StoreError> + Send> WriteUnit for
     fn perform(&mut self, cache: &WriterCache) -> Result<(), StoreError> {
         let answer = (self.work)(cache);
         match answer {
-            Err(error @ (StoreError::Unavailable(_) | StoreError::Corrupt(_))) => Err(error),
+            Err(error @ (StoreError::Unavailable(_) | StoreError::Corrupt(_) | StoreError::Damaged(_))) => {
+                Err(error)
+            }
             Ok(_) | Err(StoreError::Conflict { .. } | StoreError::Refused(_)) => {
                 self.answer = Some(answer);
                 Ok(())
@@ -76,13 +79,14 @@ impl std::fmt::Debug for dyn WriteUnit {
 
 impl SqliteWriter {
     /// Starts the thread, which owns the connection.
-    pub(super) fn start(db: Connection) -> Result<Self, StoreError> {
+    pub(super) fn start(db: Connection, condition: Arc<ConditionLog>) -> Result<Self, StoreError> {
         let cache = WriterCache::new(db)?;
         let (queue, n_transactions) = (Arc::new(WorkQueue::new()), Arc::new(AtomicU64::new(0)));
-        let (its, count) = (queue.clone(), n_transactions.clone());
+        let (its, transactor) =
+            (queue.clone(), Transactor { cache, condition, n_transactions: n_transactions.clone() });
         let thread = thread::Builder::new()
             .name("sqlite-writer".to_owned())
-            .spawn(move || serve(&cache, &AbandonOnDrop(its), &count))
+            .spawn(move || transactor.serve(&AbandonOnDrop(its)))
             .map_err(StoreError::unavailable)?;
         Ok(SqliteWriter { queue, n_transactions, thread: Some(thread) })
     }
@@ -142,27 +146,6 @@ impl Drop for AbandonOnDrop {
     }
 }
 
-fn serve(cache: &WriterCache, queue: &AbandonOnDrop, n_transactions: &AtomicU64) {
-    let mut n_moved = 0;
-    loop {
-        let group = queue.0.take(GROUP_MAX);
-        if group.is_empty() {
-            return;
-        }
-        perform(cache, group, n_transactions);
-        let n_logged = cache.n_logged();
-        if n_logged < n_moved {
-            // SQLite restarted the log.
-            n_moved = 0;
-        }
-        if n_logged - n_moved >= CHECKPOINT_PAGES {
-            n_moved = n_logged;
-            // Pages that a reader still uses are copied by the next checkpoint.
-            drop(cache.db().query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())));
-        }
-    }
-}
-
 /// The reason why a transaction failed.
 enum TransactionError {
     /// A statement failed, and nothing was written.
@@ -171,67 +154,96 @@ enum TransactionError {
     Commit(Arc<rusqlite::Error>),
 }
 
-fn perform(cache: &WriterCache, mut group: Vec<BoxedUnit>, n_transactions: &AtomicU64) {
-    match transact(cache, &mut group, n_transactions) {
-        Ok(()) => answer(group, || None),
-        Err(TransactionError::Commit(error)) => answer(group, || Some(store_error(&error))),
-        Err(TransactionError::Statement(error)) if group.len() == 1 => {
-            let mut failure = Some(error);
-            answer(group, || failure.take());
-        }
-        Err(TransactionError::Statement(_)) => {
-            for unit in group {
-                perform_alone(cache, unit, n_transactions);
-            }
+impl TransactionError {
+    fn store_error(&self) -> StoreError {
+        match self {
+            TransactionError::Statement(error) => error.clone(),
+            TransactionError::Commit(error) => store_error(error),
         }
     }
 }
 
-fn perform_alone(cache: &WriterCache, unit: BoxedUnit, n_transactions: &AtomicU64) {
-    let mut alone = [unit];
-    let mut failure = match transact(cache, &mut alone, n_transactions) {
-        Ok(()) => None,
-        Err(TransactionError::Commit(error)) => Some(store_error(&error)),
-        Err(TransactionError::Statement(error)) => Some(error),
-    };
-    answer(alone.into(), || failure.take());
+/// The thread's own state.
+struct Transactor {
+    cache: WriterCache,
+    condition: Arc<ConditionLog>,
+    n_transactions: Arc<AtomicU64>,
+}
+
+impl Transactor {
+    fn serve(&self, queue: &AbandonOnDrop) {
+        let mut n_moved = 0;
+        loop {
+            let group = queue.0.take(GROUP_MAX);
+            if group.is_empty() {
+                return;
+            }
+            self.perform(group);
+            let n_logged = self.cache.n_logged();
+            if n_logged < n_moved {
+                // SQLite restarted the log.
+                n_moved = 0;
+            }
+            if n_logged - n_moved >= CHECKPOINT_PAGES {
+                n_moved = n_logged;
+                // Pages that a reader still uses are copied by the next checkpoint.
+                drop(self.cache.db().query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())));
+            }
+        }
+    }
+
+    fn perform(&self, mut group: Vec<BoxedUnit>) {
+        match self.transact(&mut group) {
+            Ok(()) => answer(group, || None),
+            Err(TransactionError::Statement(_)) if group.len() > 1 => {
+                for unit in group {
+                    self.perform(vec![unit]);
+                }
+            }
+            Err(error) => answer(group, || Some(error.store_error())),
+        }
+    }
+
+    /// Performs a group in one transaction, and notes the condition of the store that it shows.
+    fn transact(&self, group: &mut [BoxedUnit]) -> Result<(), TransactionError> {
+        let done = self.try_transact(group);
+        match &done {
+            Ok(()) => {
+                self.n_transactions.fetch_add(1, Ordering::Relaxed);
+                self.condition.succeeded(Access::Write);
+            }
+            Err(error) => {
+                if let Some((fault, reason)) = fault(&error.store_error()) {
+                    self.condition.failed(Access::Write, fault, reason);
+                }
+                self.cache.forget();
+                // Some errors roll back by themselves. If ROLLBACK fails, the next BEGIN reports it.
+                if !self.cache.db().is_autocommit() {
+                    drop(self.cache.db().execute_batch("ROLLBACK"));
+                }
+            }
+        }
+        done
+    }
+
+    fn try_transact(&self, group: &mut [BoxedUnit]) -> Result<(), TransactionError> {
+        let (cache, db) = (&self.cache, self.cache.db());
+        db.execute_batch("BEGIN IMMEDIATE").map_err(|error| TransactionError::Statement(error.into()))?;
+        for unit in group {
+            unit.perform(cache).map_err(TransactionError::Statement)?;
+        }
+        cache.depths().write(db).map_err(TransactionError::Statement)?;
+        cache.accounts().write(db).map_err(TransactionError::Statement)?;
+        db.execute_batch("COMMIT").map_err(|error| TransactionError::Commit(Arc::new(error)))
+    }
 }
 
 /// Answers all callers and wakes one of each batch.
-fn answer(group: Vec<BoxedUnit>, mut failure: impl FnMut() -> Option<StoreError>) {
+fn answer(group: Vec<BoxedUnit>, failure: impl Fn() -> Option<StoreError>) {
     let mut units = group.into_iter().peekable();
     while units.peek().is_some() {
         let wake_batch = Arc::new(WakeBatch::default());
         let together = units.by_ref().take(WAKE_BATCH_SIZE);
         wake_batch.wake_one(together.filter_map(|unit| unit.answer(failure(), &wake_batch)).collect());
     }
-}
-
-fn transact(
-    cache: &WriterCache,
-    group: &mut [BoxedUnit],
-    n_transactions: &AtomicU64,
-) -> Result<(), TransactionError> {
-    cache.db().execute_batch("BEGIN IMMEDIATE").map_err(|error| TransactionError::Statement(error.into()))?;
-    let mut done = Ok(());
-    for unit in group {
-        done = unit.perform(cache).map_err(TransactionError::Statement);
-        if done.is_err() {
-            break;
-        }
-    }
-    let done = done.and_then(|()| cache.depths().write(cache.db()).map_err(TransactionError::Statement));
-    let done = done.and_then(|()| cache.accounts().write(cache.db()).map_err(TransactionError::Statement));
-    let done = done
-        .and_then(|()| cache.db().execute_batch("COMMIT").map_err(|e| TransactionError::Commit(Arc::new(e))));
-    if done.is_ok() {
-        n_transactions.fetch_add(1, Ordering::Relaxed);
-        return done;
-    }
-    cache.forget();
-    // Some errors roll back by themselves. If ROLLBACK fails, the next BEGIN reports it.
-    if !cache.db().is_autocommit() {
-        drop(cache.db().execute_batch("ROLLBACK"));
-    }
-    done
 }

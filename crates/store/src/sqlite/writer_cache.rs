@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rusqlite::hooks::Wal;
 use rusqlite::{Connection, OptionalExtension, params};
+use windlass_engine::counter::Seq;
 use windlass_engine::id::{FlowId, JobId, RunId, VersionId};
 use windlass_engine::money::Amount;
 use windlass_engine::project::Project;
@@ -32,7 +33,7 @@ const FIRED: &str = "SELECT EXISTS (SELECT 1 FROM firings)";
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct RunHead {
     pub(super) no: i64,
-    pub(super) len: u64,
+    pub(super) len: Seq,
     pub(super) is_open: bool,
     pub(super) wake_at: Option<Timestamp>,
     pub(super) owner: Option<Owner>,

@@ -7,6 +7,8 @@ use windlass_runtime::Settings;
 
 use super::settings::{SettingReader, number};
 
+/// The smallest bound on open runs: twice the levels of a tree of runs.
+const OPEN_RUNS_MIN: u64 = 64;
 const HOUR: Duration = Duration::from_secs(3_600);
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
@@ -28,9 +30,25 @@ pub(super) struct LimitArgs {
     /// Runs in memory at most [default: 5000].
     #[arg(long, value_name = "N", env = "WINDLASS_HOT_RUNS_MAX")]
     pub(super) hot_runs_max: Option<String>,
+    /// Open runs below one root at most, at any depth; more child runs wait [default: 10000].
+    #[arg(long, value_name = "N", env = "WINDLASS_TREE_OPEN_RUNS_MAX")]
+    pub(super) tree_open_runs_max: Option<String>,
+    /// Runs below one root at most, open and ended; the calls of more child runs fail [default: 100000].
+    #[arg(long, value_name = "N", env = "WINDLASS_TREE_RUNS_MAX")]
+    pub(super) tree_runs_max: Option<String>,
+    /// Open runs of one flow at most; more starts are refused, more child runs wait [default: 1000000].
+    #[arg(long, value_name = "N", env = "WINDLASS_FLOW_OPEN_RUNS_MAX")]
+    pub(super) flow_open_runs_max: Option<String>,
+    /// Open runs at most; more starts are refused, more child runs wait [default: 2000000].
+    #[arg(long, value_name = "N", env = "WINDLASS_OPEN_RUNS_MAX")]
+    pub(super) open_runs_max: Option<String>,
     /// Open connections at most; more connections wait [default: 10000].
     #[arg(long, value_name = "N", env = "WINDLASS_CONNECTIONS_MAX")]
     pub(super) connections_max: Option<String>,
+    /// Open connections of one client address at most, or open requests of one behind a trusted proxy; 0 = no limit. Clients
+    /// on this machine have none [default: 1000].
+    #[arg(long, value_name = "N", env = "WINDLASS_CONNECTIONS_PER_ADDRESS_MAX")]
+    pub(super) connections_per_address_max: Option<String>,
     /// Days for which ended runs and jobs are kept; 0 = for ever [default: 30].
     #[arg(long, value_name = "DAYS", env = "WINDLASS_RETAIN_DAYS")]
     pub(super) retain_days: Option<String>,
@@ -50,7 +68,13 @@ pub(crate) struct ServerLimits {
     pub(crate) service_calls: usize,
     pub(crate) worker_calls: usize,
     pub(crate) hot_runs: usize,
+    pub(crate) tree_open_runs: usize,
+    pub(crate) tree_runs: usize,
+    pub(crate) flow_open_runs: usize,
+    pub(crate) open_runs: usize,
     pub(crate) connections: usize,
+    /// 0 = no limit.
+    pub(crate) connections_per_address: usize,
     /// `None` = for ever, as for the other two.
     pub(crate) retain_for: Option<Duration>,
     pub(crate) worker_retain_for: Option<Duration>,
@@ -66,7 +90,12 @@ impl Default for ServerLimits {
             service_calls: settings.service_calls_max,
             worker_calls: settings.worker_calls_max,
             hot_runs: settings.hot_runs_max,
+            tree_open_runs: settings.tree_open_runs_max,
+            tree_runs: settings.tree_runs_max,
+            flow_open_runs: settings.flow_open_runs_max,
+            open_runs: settings.open_runs_max,
             connections: surface.connections_max,
+            connections_per_address: surface.connections_per_address_max,
             retain_for: settings.retain_for,
             worker_retain_for: settings.worker_retain_for,
             empty_queue_retain_for: settings.empty_queue_retain_for,
@@ -107,6 +136,9 @@ impl LimitArgs {
         let default = ServerLimits::default();
         // With a limit of zero the server would never do anything.
         let count = |text: &str| number(text, 1).map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+        // Fewer would leave no room for the levels of a tree.
+        let open_runs =
+            |text: &str| number(text, OPEN_RUNS_MIN).map(|n| usize::try_from(n).unwrap_or(usize::MAX));
         let seconds = |text: &str| number(text, 1).map(Duration::from_secs);
         let days = |text: &str| kept(text, DAY);
         ServerLimits {
@@ -130,7 +162,27 @@ impl LimitArgs {
                 count,
             ),
             hot_runs: settings.read("hot_runs_max", self.hot_runs_max, default.hot_runs, count),
+            tree_open_runs: settings.read(
+                "tree_open_runs_max",
+                self.tree_open_runs_max,
+                default.tree_open_runs,
+                open_runs,
+            ),
+            tree_runs: settings.read("tree_runs_max", self.tree_runs_max, default.tree_runs, count),
+            flow_open_runs: settings.read(
+                "flow_open_runs_max",
+                self.flow_open_runs_max,
+                default.flow_open_runs,
+                open_runs,
+            ),
+            open_runs: settings.read("open_runs_max", self.open_runs_max, default.open_runs, open_runs),
             connections: settings.read("connections_max", self.connections_max, default.connections, count),
+            connections_per_address: settings.read(
+                "connections_per_address_max",
+                self.connections_per_address_max,
+                default.connections_per_address,
+                |text| number(text, 0).map(|n| usize::try_from(n).unwrap_or(usize::MAX)),
+            ),
             retain_for: settings.read("retain_days", self.retain_days, default.retain_for, days),
             worker_retain_for: settings.read(
                 "worker_retain_hours",

@@ -132,6 +132,11 @@ impl<'e> SettingReader<'e> {
         values
     }
 
+    /// Notes a mistake in several settings together.
+    pub(super) fn refuse(&mut self, problem: &str) {
+        self.problems.push(problem.to_owned());
+    }
+
     /// Ends the reading: an error with all problems, if there are any.
     pub(super) fn finish(mut self) -> Result<()> {
         for (key, (_, line)) in std::mem::take(&mut self.file) {

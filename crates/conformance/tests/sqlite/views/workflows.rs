@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rusqlite::params_from_iter;
+use windlass_engine::counter::Seq;
 use windlass_engine::event::Level;
 use windlass_engine::id::{CommandId, FlowId, VersionId};
 use windlass_engine::path::NodePath;
@@ -99,7 +100,7 @@ fn workflow_logs_have_the_lines_that_workers_report() {
         said(Level::Info, serde_json::Value::Null),
     ];
     let (node, now) = (filled.attempts().remove(0).1.node, Timestamp(1_790_000_000_001));
-    let row = LogRow { run, entry: 3, fence: Fence(1), node, at: now, text: "all".to_owned(), lines };
+    let row = LogRow { run, entry: Seq(3), fence: Fence(1), node, at: now, text: "all".to_owned(), lines };
     let logs = vec![row];
     let commit = Commit { logs, ..Commit::new(&Project::DEFAULT, CommandId::new(uuid::Uuid::now_v7()), now) };
     block_on((&filled.store as &dyn Store).commit_one(commit)).unwrap();

@@ -6,6 +6,7 @@ use super::expression;
 use crate::definition::graph::calls::{self, ExecType, Terms};
 use crate::definition::graph::node as graph_node;
 use crate::definition::reader::{Fields, Reader, at_index, at_key, shown};
+use crate::params::Params;
 use crate::plan::{
     Body, Branch, Branches, Call, Compute, Exec, Node, NodeKind, Post, Prep, Temporary, Timer,
 };
@@ -35,7 +36,7 @@ pub(super) fn read(id: &str, mut fields: Fields<'_>, depth: usize, reader: &mut 
         task_id: None,
         label: String::new(),
         kind: NodeKind::Pass,
-        params: Map::new(),
+        params: Params::default(),
         prep: Prep::Scope,
         post: Post::default(),
         out: Vec::new(),
@@ -123,7 +124,7 @@ fn service(
         ExecType::Http => Exec::Http,
         ExecType::Func => Exec::Func { name: service.to_owned() },
     };
-    node.kind = NodeKind::Call(Box::new(terms.call(exec, service.to_owned(), Map::new())));
+    node.kind = NodeKind::Call(Box::new(terms.call(exec, service.to_owned(), Params::default())));
     if Fields::of(config, config_path.to_owned(), reader).is_some()
         && let Some(template) = template(config, config_path, reader)
     {
@@ -191,7 +192,7 @@ fn of_graph_kind(
             && let Some(params) = params
             && let Some(template) = template(params, &format!("{config_path}.params"), reader)
         {
-            call.params = Map::new();
+            call.params = Params::default();
             node.prep = Prep::Params(template);
         }
     }

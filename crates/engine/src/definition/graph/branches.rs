@@ -3,19 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::calls::{Doer, ExecType, Terms};
 use super::node;
 use crate::definition::Flow;
 use crate::definition::reader::{Fields, Reader, at_index, shown};
 use crate::definition::refs;
+use crate::params::Params;
 use crate::plan::{Body, Branch, Branches, Exec, Fan, Post, Prep, Strategy};
 
 /// Settings that every branch of a node takes from the node.
 struct Common {
     terms: Terms,
-    params: Map<String, Value>,
+    params: Params,
     exec_type: ExecType,
     depth: usize,
 }
@@ -73,7 +74,10 @@ pub(super) fn foreach(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader
         Some(scope) => Some(plain(scope.1, Body::Scope(scope.0))),
         None if doer.is_named() || execs.is_empty() => {
             doer.exec(common.exec_type, reader).map(|(exec, service)| {
-                plain(service.clone(), Body::Call(Box::new(common.terms.call(exec, service, Map::new()))))
+                plain(
+                    service.clone(),
+                    Body::Call(Box::new(common.terms.call(exec, service, Params::default()))),
+                )
             })
         }
         None => None,
@@ -167,7 +171,7 @@ fn fixed(
 /// One exec: the service or function that it names, with its own params over the node's.
 fn branch(mut exec: Fields<'_>, common: &Common, reader: &mut Reader) -> Option<Branch> {
     let doer = Doer::read(&mut exec, reader);
-    let own = exec.map("params", reader).cloned().unwrap_or_default();
+    let own = node::params(&mut exec, reader);
     let prep = node::prep(&mut exec, reader);
     let post = node::post(&mut exec, reader);
     let has_scope = exec.map.get("subflow").is_some_and(|value| !value.is_null());
@@ -176,7 +180,7 @@ fn branch(mut exec: Fields<'_>, common: &Common, reader: &mut Reader) -> Option<
         Some((scope, name)) => Some((name, Body::Scope(scope))),
         None if has_scope => None,
         None => doer.exec(common.exec_type, reader).map(|(exec, service)| {
-            (service.clone(), Body::Call(Box::new(common.terms.call(exec, service, Map::new()))))
+            (service.clone(), Body::Call(Box::new(common.terms.call(exec, service, Params::default()))))
         }),
     };
     let title = exec.name("name", reader).map(str::to_owned);
@@ -216,10 +220,10 @@ fn by_service(service: String, common: &Common) -> Branch {
         ExecType::Queue => Exec::Queue,
         ExecType::Func => Exec::Func { name: service.clone() },
     };
-    let call = common.terms.call(exec, service.clone(), Map::new());
+    let call = common.terms.call(exec, service.clone(), Params::default());
     plain(service, Body::Call(Box::new(call)))
 }
 
 fn plain(name: String, body: Body) -> Branch {
-    Branch { name, body, params: Map::new(), prep: Prep::Scope, post: Post::default() }
+    Branch { name, body, params: Params::default(), prep: Prep::Scope, post: Post::default() }
 }

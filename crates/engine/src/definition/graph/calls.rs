@@ -1,10 +1,11 @@
 //! Calls of a node or a branch: the executor, the service, and their retries and time limits.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::definition::reader::{Fields, Reader, shown};
 use crate::limits;
 use crate::money::Cost;
+use crate::params::Params;
 use crate::plan::{Call, Exec, OutputMode, Script, StdinMode, Temporary};
 use crate::reference::Template;
 use crate::retry::{Backoff, Policy};
@@ -174,12 +175,7 @@ impl Terms {
     }
 
     /// The call of `exec` to `service` on these terms.
-    pub(in crate::definition) fn call(
-        &self,
-        exec: Exec,
-        service: String,
-        params: Map<String, Value>,
-    ) -> Call {
+    pub(in crate::definition) fn call(&self, exec: Exec, service: String, params: Params) -> Call {
         // Only push workers can be switched: a job finds its worker, and the server is the only one of its kind.
         let failover_max = if exec == Exec::Http { self.failover_max.max(1) } else { 1 };
         Call {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::branches;
 use super::calls::{Doer, ExecType, Terms};
@@ -10,6 +10,7 @@ use super::waits::{approval, timer, wait};
 use crate::definition::Flow;
 use crate::definition::reader::{Fields, Reader, at_index, at_key, shown};
 use crate::expr::{Condition, json};
+use crate::params::Params;
 use crate::plan::{Choice, Exec, Node, NodeKind, Post, Prep, Sub, SubFailure};
 use crate::reference::{Ref, Root, Seg, Template, parse_dollar, parse_path};
 
@@ -82,7 +83,7 @@ pub(super) fn read(key: &str, value: &Value, path: String, depth: usize, reader:
         task_id: None,
         label: "executor".to_owned(),
         kind: NodeKind::Pass,
-        params: Map::new(),
+        params: Params::default(),
         prep: Prep::Scope,
         post: Post::default(),
         out: Vec::new(),
@@ -223,8 +224,8 @@ pub(in crate::definition) fn version(fields: &mut Fields<'_>, reader: &mut Reade
     }
 }
 
-pub(super) fn params(fields: &mut Fields<'_>, reader: &mut Reader) -> Map<String, Value> {
-    fields.map("params", reader).cloned().unwrap_or_default()
+pub(super) fn params(fields: &mut Fields<'_>, reader: &mut Reader) -> Params {
+    fields.map("params", reader).cloned().unwrap_or_default().into()
 }
 
 /// Reads `prep`: a non-empty `input_map` wins over `input_key`.
@@ -330,7 +331,7 @@ fn subflow(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option
                 let reason = format!("the subflow has no node `{}`", shown(node));
                 reader.error_near(exec.at("node"), reason, node, scope.index.keys().map(String::as_str));
             }
-            (Some(node), _) => drop(overrides.insert(node.to_owned(), params)),
+            (Some(node), _) => drop(overrides.insert(node.to_owned(), Params::from(params))),
         }
         for idle in ["service", "exec_type", "func", "script", "prep", "post", "index"] {
             if exec.value(idle).is_some_and(|value| !is_blank(value)) {

@@ -11,6 +11,7 @@ use crate::definition::graph::calls::{self, ExecType, Terms};
 use crate::definition::graph::node::version;
 use crate::definition::reader::{Fields, Reader, at_index, shown};
 use crate::definition::refs;
+use crate::params::Params;
 use crate::plan::{Approval, Compute, Exec, Loop, LoopOver, Node, NodeKind, Post, Prep};
 use crate::reference::{Ref, Root, Template, parse_dollar, parse_path};
 use crate::retry::Backoff;
@@ -24,7 +25,7 @@ pub(super) fn read(task: &Task<'_, '_>, depth: usize, tree: &Tree, reader: &mut 
         task_id: Some(task.task_id.clone()),
         label: step.operator.to_owned(),
         kind: NodeKind::Pass,
-        params: Map::new(),
+        params: Params::default(),
         prep: Prep::Scope,
         post: Post::default(),
         out: Vec::new(),
@@ -85,7 +86,7 @@ fn kind(node: &mut Node, step: &Step<'_>, tree: &Tree, reader: &mut Reader) -> N
                 ExecType::Http => Exec::Http,
                 ExecType::Queue | ExecType::Func | ExecType::Script => Exec::Queue,
             };
-            NodeKind::Call(Box::new(terms(step).call(exec, step.operator.to_owned(), Map::new())))
+            NodeKind::Call(Box::new(terms(step).call(exec, step.operator.to_owned(), Params::default())))
         }
     }
 }
@@ -182,7 +183,7 @@ fn subflow(node: &mut Node, step: &Step<'_>, reader: &mut Reader) {
         }
         Some(flow) => {
             let exec = Exec::Flow { flow: flow.to_owned(), version };
-            node.kind = NodeKind::Call(Box::new(terms(step).call(exec, flow.to_owned(), Map::new())));
+            node.kind = NodeKind::Call(Box::new(terms(step).call(exec, flow.to_owned(), Params::default())));
         }
         None => reader.error(missing, "the flow is missing: name the flow to call"),
     }

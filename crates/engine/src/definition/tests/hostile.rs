@@ -86,9 +86,10 @@ fn long_and_strange_names_are_refused_or_kept() {
     let found = compiled(json!({"start": long, "nodes": nodes}));
     has(&found, &["longer than 255 bytes"]);
     assert!(found.iter().all(|problem| problem.len() < 1_000));
-    let strange =
-        json!({"start": "节点 \u{0}\u{202e}\"]", "nodes": {"节点 \u{0}\u{202e}\"]": {"service": "é"}}});
+    let strange = json!({"start": "节点 \u{202e}\"]", "nodes": {"节点 \u{202e}\"]": {"service": "é"}}});
     assert_eq!(compiled(strange), [""; 0]);
+    let control = json!({"start": "a\u{0}b", "nodes": {"a\u{0}b": {"service": "s"}}});
+    has(&compiled(control), &["has control characters"]);
     has(
         &compiled(json!({"start": "a", "nodes": {"a": {"service": "s".repeat(300)}}})),
         &["$.nodes.a.service"],

@@ -6,22 +6,26 @@ use std::cmp::Ordering;
 use serde_json::{Map, Value};
 
 use super::tree::{Against, CelMacro, CelNode, Op, TextTest};
-use super::value::{CHARS_PER_STEP, arithmetic, convert, order, pick, text_of, weight};
-use crate::expr::pattern::Pattern;
+use super::value::{arithmetic, convert, order, pick, text_of};
+use crate::expr::Effort;
+use crate::expr::pattern::{PATTERN_STEPS, Pattern};
+use crate::meter::{BYTES_PER_STEP, Meter, steps_of};
 use crate::number::Num;
 use crate::reference::{Seg, descend};
 use crate::text::a_type;
 
 /// Steps of one evaluation: nodes visited, items and characters looked at. About ten milliseconds' worth.
 const STEPS_MAX: usize = 100_000;
-/// Steps that compiling a pattern costs.
-const PATTERN_STEPS: usize = 10_000;
 
 pub(super) type Result<T> = std::result::Result<T, String>;
 
 /// Evaluates a tree; `values` are those of its references.
-pub(super) fn evaluate(root: &CelNode, values: &[Cow<'_, Value>]) -> Result<Value> {
-    let mut walk = CelEvaluator { values, locals: Vec::new(), n_steps: 0 };
+pub(super) fn evaluate<'a>(
+    root: &'a CelNode,
+    values: &'a [Cow<'a, Value>],
+    meter: &'a Meter,
+) -> Result<Value> {
+    let mut walk = CelEvaluator { values, locals: Vec::new(), effort: Effort::new(meter, STEPS_MAX) };
     walk.value(root).map(Cow::into_owned)
 }
 
@@ -29,16 +33,12 @@ struct CelEvaluator<'a> {
     values: &'a [Cow<'a, Value>],
     /// The variables of the loops around, outermost first.
     locals: Vec<Value>,
-    n_steps: usize,
+    effort: Effort<'a>,
 }
 
 impl<'a> CelEvaluator<'a> {
-    fn spend(&mut self, steps: usize) -> Result<()> {
-        self.n_steps = self.n_steps.saturating_add(steps);
-        match self.n_steps > STEPS_MAX {
-            true => Err(format!("the evaluation takes more than {STEPS_MAX} steps: compare less data")),
-            false => Ok(()),
-        }
+    fn spend(&self, steps: usize) -> Result<()> {
+        self.effort.spend(steps)
     }
 
     fn value(&mut self, node: &'a CelNode) -> Result<Cow<'a, Value>> {
@@ -80,6 +80,8 @@ impl<'a> CelEvaluator<'a> {
             CelNode::Present(of) => Cow::Owned(Value::Bool(!self.value(of)?.is_null())),
             CelNode::Convert(conversion, of) => {
                 let of = self.value(of)?;
+                // A text is counted or read to its end, all else is not looked into.
+                self.spend(of.as_str().map_or(0, |text| text.len() / BYTES_PER_STEP))?;
                 convert(*conversion, of)?
             }
             CelNode::Text(test, text, part) => {
@@ -98,7 +100,7 @@ impl<'a> CelEvaluator<'a> {
     }
 
     fn pay_for(&mut self, value: Value) -> Result<Cow<'a, Value>> {
-        self.spend(weight(&value))?;
+        self.spend(steps_of(&value))?;
         Ok(Cow::Owned(value))
     }
 
@@ -148,6 +150,9 @@ impl<'a> CelEvaluator<'a> {
 
     fn binary(&mut self, op: Op, a: Cow<'a, Value>, b: &Value) -> Result<Cow<'a, Value>> {
         let ordered = |found: Result<Ordering>, wanted: fn(Ordering) -> bool| found.map(wanted);
+        if let (Op::Lt | Op::Le | Op::Gt | Op::Ge, Value::String(a), Value::String(b)) = (op, a.as_ref(), b) {
+            self.spend(a.len().min(b.len()) / BYTES_PER_STEP)?;
+        }
         let truth = match op {
             Op::Eq => self.same(&a, b)?,
             Op::Ne => !self.same(&a, b)?,
@@ -168,7 +173,7 @@ impl<'a> CelEvaluator<'a> {
         Ok(match (a, b) {
             (Value::Number(a), Value::Number(b)) => Num::of(a).compare(Num::of(b)) == Some(Ordering::Equal),
             (Value::String(a), Value::String(b)) => {
-                self.spend(if a.len() == b.len() { a.len() / CHARS_PER_STEP } else { 0 })?;
+                self.spend(if a.len() == b.len() { a.len() / BYTES_PER_STEP } else { 0 })?;
                 a == b
             }
             (Value::Array(a), Value::Array(b)) => {
@@ -216,11 +221,11 @@ impl<'a> CelEvaluator<'a> {
     fn add(&mut self, a: Cow<'a, Value>, b: &Value) -> Result<Cow<'a, Value>> {
         let sum = match (a.as_ref(), b) {
             (Value::String(a), Value::String(b)) => {
-                self.spend(a.len().saturating_add(b.len()) / CHARS_PER_STEP)?;
+                self.spend(a.len().saturating_add(b.len()) / BYTES_PER_STEP)?;
                 Value::String([a.as_str(), b.as_str()].concat())
             }
             (Value::Array(_), Value::Array(more)) => {
-                self.spend(weight(&a).saturating_add(weight(b)))?;
+                self.spend(steps_of(&a).saturating_add(steps_of(b)))?;
                 let mut items = a.into_owned();
                 if let Some(items) = items.as_array_mut() {
                     items.extend_from_slice(more);
@@ -242,7 +247,7 @@ impl<'a> CelEvaluator<'a> {
             TextTest::EndsWith => "endsWith",
         };
         let (text, part) = (text_of(name, text)?, text_of(name, part)?);
-        self.spend(text.len() / CHARS_PER_STEP)?;
+        self.spend(text.len() / BYTES_PER_STEP)?;
         Ok(match test {
             TextTest::Contains => text.contains(part),
             TextTest::StartsWith => text.starts_with(part),
@@ -263,16 +268,15 @@ impl<'a> CelEvaluator<'a> {
                 &computed
             }
         };
-        let found = pattern.is_match(text)?;
-        self.spend(pattern.share(text, STEPS_MAX / 2))?;
-        Ok(found)
+        self.spend(pattern.steps(text))?;
+        pattern.is_match(text)
     }
 
     fn loop_over(&mut self, kind: CelMacro, list: &'a CelNode, body: &'a CelNode) -> Result<Cow<'a, Value>> {
         let list = self.value(list)?;
         let items: Vec<Value> = match list.as_ref() {
             Value::Array(items) => {
-                self.spend(weight(&list))?;
+                self.spend(steps_of(&list))?;
                 items.clone()
             }
             Value::Object(fields) => {

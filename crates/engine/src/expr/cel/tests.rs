@@ -22,7 +22,7 @@ fn world() -> TestFacts {
 }
 
 fn outcome(text: &str) -> Result<bool, String> {
-    CelExpr::parse(text).unwrap_or_else(|reason| panic!("{reason}")).holds(&world())
+    CelExpr::parse(text).unwrap_or_else(|reason| panic!("{reason}")).holds(&world(), &Meter::default())
 }
 
 #[track_caller]
@@ -238,7 +238,7 @@ fn hostile_texts_neither_overflow_the_stack_nor_take_long() {
     on_a_small_stack(move || {
         for text in texts {
             if let Ok(parsed) = CelExpr::parse(&text) {
-                let _ = parsed.holds(&world());
+                let _ = parsed.holds(&world(), &Meter::default());
                 assert!(!format!("{parsed:?}").is_empty());
             }
         }
@@ -271,7 +271,8 @@ fn evaluation_ends_soon_for_any_data() {
     ];
     let (done, ended) = std::sync::mpsc::channel();
     let work = move || {
-        let outcomes: Vec<_> = texts.iter().map(|text| CelExpr::parse(text).unwrap().holds(&world)).collect();
+        let outcomes: Vec<_> =
+            texts.iter().map(|text| CelExpr::parse(text).unwrap().holds(&world, &Meter::default())).collect();
         done.send(outcomes).unwrap();
     };
     std::thread::Builder::new().spawn(work).unwrap();
@@ -352,7 +353,7 @@ proptest! {
     #[test]
     fn any_soup_of_tokens_is_read_or_refused(parts in prop::collection::vec(prop::sample::select(&SOUP[..]), 0..30)) {
         if let Ok(parsed) = CelExpr::parse(&parts.concat()) {
-            let _ = parsed.holds(&world());
+            let _ = parsed.holds(&world(), &Meter::default());
         }
     }
 
@@ -369,12 +370,12 @@ proptest! {
     ])) {
         let world = TestFacts(json!({"shared": {"a": a, "b": b}}));
         let parsed = CelExpr::parse(&format!("$var.a {op} $var.b")).unwrap();
-        prop_assert_eq!(parsed.holds(&world), parsed.holds(&world));
+        prop_assert_eq!(parsed.holds(&world, &Meter::default()), parsed.holds(&world, &Meter::default()));
         for call in ["size(", "int(", "double(", "string(", "bool(", "type(", "has(", "-(", "!("] {
-            let _ = CelExpr::parse(&format!("{call}$var.a)")).unwrap().holds(&world);
+            let _ = CelExpr::parse(&format!("{call}$var.a)")).unwrap().holds(&world, &Meter::default());
         }
         for call in ["$var.a[$var.b]", "$var.a.all(x, x == $var.b)", "$var.a.matches($var.b)", "$var.a.contains($var.b)"] {
-            let _ = CelExpr::parse(call).unwrap().holds(&world);
+            let _ = CelExpr::parse(call).unwrap().holds(&world, &Meter::default());
         }
     }
 }

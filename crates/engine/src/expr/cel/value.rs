@@ -11,21 +11,6 @@ use crate::number::Num;
 use crate::reference::{Seg, descend};
 use crate::text::{a_type, excerpt};
 
-/// Characters that count as one step: text is compared and copied much faster than nodes are visited.
-pub(super) const CHARS_PER_STEP: usize = 32;
-/// Steps that a copy of the value counts. Values nest no deeper than JSON readers let them.
-pub(super) fn weight(value: &Value) -> usize {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => 1,
-        Value::String(text) => 1 + text.len() / CHARS_PER_STEP,
-        Value::Array(items) => items.iter().map(weight).fold(1, usize::saturating_add),
-        Value::Object(fields) => fields
-            .iter()
-            .map(|(key, field)| weight(field) + key.len() / CHARS_PER_STEP)
-            .fold(1, usize::saturating_add),
-    }
-}
-
 pub(super) fn pick<'a>(of: Cow<'a, Value>, index: &Value) -> Result<Cow<'a, Value>> {
     let seg = match (of.as_ref(), index) {
         (Value::Null, _) => return Ok(of),

@@ -20,7 +20,7 @@ fn read(value: &Value) -> (Option<Test>, Vec<crate::problem::Problem>) {
 fn outcome(operator: &str, a: Value, b: Value) -> Result<bool, String> {
     let value = json!([[{"operator": operator, "parameters": {"a": a, "b": b}}]]);
     let (test, problems) = read(&value);
-    test.unwrap_or_else(|| panic!("{problems:?}")).holds(&world())
+    test.unwrap_or_else(|| panic!("{problems:?}")).holds(&world(), &Meter::default())
 }
 
 #[track_caller]
@@ -99,7 +99,7 @@ fn decisions_have_two_spellings() {
 fn outer_lists_join_with_or_and_inner_ones_with_and() {
     let cond = |a: i64| json!({"operator": "@internal/cmp/number-eq", "parameters": {"a": a, "b": 1}});
     let broken = json!({"operator": "@internal/cmp/number-eq", "parameters": {"a": "x", "b": 1}});
-    let holds = |value: Value| read(&value).0.unwrap().holds(&world());
+    let holds = |value: Value| read(&value).0.unwrap().holds(&world(), &Meter::default());
     assert_eq!(holds(json!([[cond(1), cond(2)], [cond(1)]])), Ok(true));
     assert_eq!(holds(json!([[cond(1), cond(2)], [cond(3)]])), Ok(false));
     assert_eq!(holds(json!([])), Ok(true));
@@ -135,7 +135,7 @@ proptest! {
         let cond = json!({"operator": OPERATORS[pick].0, "parameters": {"a": a, "b": b}});
         for value in [json!([[cond]]), json!([a]), json!([[a]]), b] {
             if let (Some(test), _) = read(&value) {
-                let _ = test.holds(&world());
+                let _ = test.holds(&world(), &Meter::default());
             }
         }
     }

@@ -132,8 +132,7 @@ pub(super) fn inner_state(spot: &Spot<'_, '_>, run: &Run) -> Option<ScopeState> 
     if let Some(arm) = &spot.branch {
         shared.insert("index".to_owned(), Arc::new(arm.index.into()));
     }
-    let params = spot.adds_params().then(|| spot.params().merged());
-    Some(ScopeState { shared: owns.then_some(shared), input, params, ..ScopeState::default() })
+    Some(ScopeState { shared: owns.then_some(shared), input, ..ScopeState::default() })
 }
 
 /// Entries that one pass through the node opening here takes, if it is inside a fan: width is no cycle.

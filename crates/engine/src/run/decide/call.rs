@@ -39,8 +39,10 @@ impl CallDecider<'_> {
         let mut events = Vec::new();
         if let Some(arm) = spot.branch.filter(|_| work.is_none()) {
             let weighed = weigh_templates(arm.branch.prep.templates(), &spot.view(run, &spot.state.input));
-            if let Err(excess) = weighed {
-                return vec![spot.excessive(path, Fence::ZERO, "the input", excess, None)];
+            match weighed {
+                Ok(bytes) if self.given.meter.spend_bytes(bytes).is_err() => return Vec::new(),
+                Ok(_) => {}
+                Err(excess) => return vec![spot.excessive(path, Fence::ZERO, "the input", excess, None)],
             }
         }
         let charge = match work {

@@ -8,6 +8,7 @@ use super::{Decider, action_text, prepare, warning};
 use crate::compute;
 use crate::counter::Fence;
 use crate::event::{Event, Waiting};
+use crate::meter::{BYTES_PER_STEP, steps_of};
 use crate::number::Num;
 use crate::params::Params;
 use crate::path::NodePath;
@@ -34,8 +35,10 @@ impl Decider<'_> {
         }
         let view = spot.view(self.run, &level.state.input);
         let templates = spot.node.prep.templates().chain(spot.node.kind.over());
-        if let Err(excess) = weigh_templates(templates, &view) {
-            return vec![spot.excessive(path, Fence::ZERO, "the input", excess, None)];
+        match weigh_templates(templates, &view) {
+            Ok(bytes) if self.given.meter.spend_bytes(bytes).is_err() => return Vec::new(),
+            Ok(_) => {}
+            Err(excess) => return vec![spot.excessive(path, Fence::ZERO, "the input", excess, None)],
         }
         let input = match &spot.node.kind {
             NodeKind::Loop(plan) => match &plan.over {
@@ -74,12 +77,14 @@ impl Decider<'_> {
     fn choose(&self, spot: &Spot<'_, '_>, path: &NodePath, choice: &Choice) -> Vec<Event> {
         let view = spot.view(self.run, &spot.state.input);
         let mut events = Vec::new();
-        let hit = choice.cases.iter().find_map(|(action, condition)| match condition.holds(&view) {
-            Ok(true) => Some(action.clone()),
-            Ok(false) => None,
-            Err(reason) => {
-                events.push(warning(path, format!("case `{action}` counts as false: {reason}")));
-                None
+        let hit = choice.cases.iter().find_map(|(action, condition)| {
+            match condition.holds(&view, &self.given.meter) {
+                Ok(true) => Some(action.clone()),
+                Ok(false) => None,
+                Err(reason) => {
+                    events.push(warning(path, format!("case `{action}` counts as false: {reason}")));
+                    None
+                }
             }
         });
         let post = &spot.node.post;
@@ -96,19 +101,28 @@ impl Decider<'_> {
     fn compute(&self, spot: &Spot<'_, '_>, path: &NodePath, compute: &Compute) -> Vec<Event> {
         let view = spot.view(self.run, &spot.state.input);
         if let Compute::Test(condition) = compute {
-            let (flag, mut events) = match condition.holds(&view) {
+            let (flag, mut events) = match condition.holds(&view, &self.given.meter) {
                 Ok(flag) => (flag, Vec::new()),
                 Err(reason) => (false, vec![warning(path, format!("counts as false: {reason}"))]),
             };
             events.push(spot.done(path, Arc::new(Value::Bool(flag)), Some(flag.to_string())));
             return events;
         }
-        if let Compute::Set(entries) | Compute::Outputs(entries) = compute
-            && let Err(excess) = weigh_templates(entries.iter().map(|(_, template)| template), &view)
-        {
-            return vec![spot.excessive(path, Fence::ZERO, "the output", excess, None)];
+        let steps = match compute {
+            Compute::Set(entries) | Compute::Outputs(entries) => {
+                match weigh_templates(entries.iter().map(|(_, template)| template), &view) {
+                    Ok(bytes) => bytes / BYTES_PER_STEP,
+                    Err(excess) => {
+                        return vec![spot.excessive(path, Fence::ZERO, "the output", excess, None)];
+                    }
+                }
+            }
+            _ => steps_of(&spot.state.input),
+        };
+        if self.given.meter.spend(steps).is_err() {
+            return Vec::new();
         }
-        match compute::evaluate(compute, &spot.state.input, &view, self.given.now) {
+        match compute::evaluate(compute, &spot.state.input, &view, self.given) {
             Ok(output) => vec![spot.done(path, Arc::new(output), None)],
             Err(message) => vec![spot.bad_input(path, message)],
         }
@@ -131,14 +145,17 @@ impl Decider<'_> {
             }
             Timer::Until(template) => {
                 let value = template.resolve(&view);
-                value
-                    .as_str()
-                    .and_then(Timestamp::parse_rfc3339)
-                    .ok_or_else(|| format!("`until` must be a time like 2026-11-15T09:00:00Z, not {value}"))
+                return match value.as_str().and_then(Timestamp::parse_rfc3339) {
+                    Some(moment) => self.wait_for_wall(path, moment),
+                    None => spot.bad_input(
+                        path,
+                        format!("`until` must be a time like 2026-11-15T09:00:00Z, not {value}"),
+                    ),
+                };
             }
         };
         match until {
-            Ok(until) => Event::Waiting { node: path.clone(), wait: Waiting::Timer { until } },
+            Ok(until) => Event::Waiting { node: path.clone(), wait: Waiting::Timer { until, wall: None } },
             Err(message) => spot.bad_input(path, message),
         }
     }
@@ -209,13 +226,13 @@ pub(super) fn is_dead(spot: &Spot<'_, '_>) -> bool {
     joins && !started && (spot.state.n_in_live == 0 || spot.state.blocked)
 }
 
-/// Whether the value of these templates is small enough to be made at all.
+/// The bytes that the references of these templates bring, if their value is small enough to be made at all.
 pub(super) fn weigh_templates<'t>(
     templates: impl Iterator<Item = &'t Template>,
     facts: &dyn Facts,
-) -> Result<(), Excess> {
+) -> Result<usize, Excess> {
     let refs: Vec<_> = templates.flat_map(Template::refs).collect();
-    weigh_refs(&refs, facts).map(drop)
+    weigh_refs(&refs, facts)
 }
 
 /// The action a result leads to.

@@ -36,6 +36,9 @@ impl Decider<'_> {
         if key.is_empty() || key.len() > crate::limits::NAME_BYTES {
             return Err(bad("$.key", format!("a signal's key has 1 to {} bytes", crate::limits::NAME_BYTES)));
         }
+        if key.contains(char::is_control) {
+            return Err(bad("$.key", "it has control characters: leave them out".to_owned()));
+        }
         // A signal that was taken is taken, also when the run has ended since.
         if id.is_some_and(|id| self.run.signal_ids.iter().any(|seen| seen == id)) {
             return Ok(Vec::new());

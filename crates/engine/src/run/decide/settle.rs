@@ -7,7 +7,6 @@ use super::{Decider, warning};
 use crate::counter::Fence;
 use crate::event::{Ending, Event, Level, Next, RunFault};
 use crate::id::mix;
-use crate::params::Params;
 use crate::path::NodePath;
 use crate::plan::{NodeKind, SubFailure, When};
 use crate::retry::{Fault, FaultKind};
@@ -27,7 +26,7 @@ impl Decider<'_> {
             let live = match &edge.when {
                 When::Always => true,
                 When::Action(action) => spot.state.action.as_deref() == Some(action),
-                When::If(condition) => match condition.holds(&view) {
+                When::If(condition) => match condition.holds(&view, &self.given.meter) {
                     Ok(true) => true,
                     Ok(false) => {
                         let message =
@@ -62,13 +61,15 @@ impl Decider<'_> {
             run: self.run,
             chain: &chain,
             own_params: None,
-            params: Params::of(spot.scope_params()),
+            params: spot.scope_params(),
             input: &spot.state.input,
             result: None,
         };
         let templates = plan.outputs.iter().map(|(_, template)| template);
-        if let Err(excess) = weigh_templates(templates, &view) {
-            return vec![spot.excessive(path, Fence::ZERO, "a turn's output", excess, None)];
+        match weigh_templates(templates, &view) {
+            Ok(bytes) if self.given.meter.spend_bytes(bytes).is_err() => return Vec::new(),
+            Ok(_) => {}
+            Err(excess) => return vec![spot.excessive(path, Fence::ZERO, "a turn's output", excess, None)],
         }
         let outputs: Vec<Value> = plan.outputs.iter().map(|(_, template)| template.resolve(&view)).collect();
         if let Some(excess) = outputs.iter().find_map(|output| weigh(output).err()) {
@@ -86,6 +87,9 @@ impl Decider<'_> {
             return events;
         }
         let spot = self.spot(path);
+        if self.given.meter.spend(n_inside(spot.state.nest.as_deref())).is_err() {
+            return Vec::new();
+        }
         let action = match (&spot.branch, spot.state.nest.as_deref()) {
             (None, Some(Nest::Scope(inner))) => spot.sub_action(inner),
             (None, _) => action_of(&spot.node.post, &crate::run::apply::collected(&spot)),
@@ -180,6 +184,15 @@ impl Decider<'_> {
 fn open_nodes(scope: &crate::plan::Scope, state: &ScopeState, path: &NodePath) -> Vec<Event> {
     let open = state.nodes.iter().filter(|(_, node)| node.phase.is_open());
     open.map(|(ix, _)| Event::Dropped { node: path.child(&scope.nodes[*ix].key) }).collect()
+}
+
+/// The branches or turns whose results are put together at the end of a node.
+fn n_inside(nest: Option<&Nest>) -> usize {
+    match nest {
+        Some(Nest::Fan(arms)) => arms.slots.len(),
+        Some(Nest::Loop(turns)) => turns.outputs.len(),
+        Some(Nest::Scope(_)) | None => 0,
+    }
 }
 
 fn uncaught(fault: Option<(NodePath, Fault)>) -> Fault {

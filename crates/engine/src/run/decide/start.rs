@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Decider;
 use super::outside::is_reserved;
@@ -31,11 +31,13 @@ impl Decider<'_> {
             return Err(Refusal::Bad(problems));
         }
         let mut start = start.clone();
-        for (name, variable) in &self.plan.variables {
-            if let (false, Some(default)) = (start.params.contains_key(name), &variable.default) {
-                start.params.insert(name.clone(), default.clone());
-            }
-        }
+        let defaults = self
+            .plan
+            .variables
+            .iter()
+            .filter_map(|(name, variable)| Some((name.clone(), variable.default.clone()?)));
+        let defaults: Map<String, Value> = defaults.collect();
+        start.params = start.params.over(&defaults.into()).compact();
         // A run carries the prices and the settings that it can need, however many there are.
         if !(start.prices.is_empty() && start.rechecks.is_empty())
             && let Some(called) = self.plan.services()
@@ -97,13 +99,11 @@ pub fn check(plan: &Plan, start: &Start) -> Vec<Problem> {
             Some("publish a version with status `normal`".to_owned()),
         );
     }
-    for key in start.params.keys().filter(|key| is_reserved(key)) {
+    for key in start.params.fields().into_keys().filter(|key| is_reserved(key)) {
         problems.error(format!("$.params.{key}"), "is reserved and cannot be given");
     }
-    for (key, value) in &start.params {
-        if let Err(excess) = crate::weight::weigh(value) {
-            problems.error(format!("$.params.{key}"), excess.to_string());
-        }
+    for (key, excess) in start.params.excess() {
+        problems.error(format!("$.params.{key}"), excess.to_string());
     }
     check_variables(plan, start, &mut problems);
     check_starts(plan, start, &mut problems);
@@ -153,7 +153,7 @@ fn check_variables(plan: &Plan, start: &Start, problems: &mut Problems) {
             }
         }
     }
-    for name in start.params.keys().filter(|name| !plan.variables.contains_key(*name)) {
+    for name in start.params.fields().into_keys().filter(|name| !plan.variables.contains_key(*name)) {
         let hint = did_you_mean(name, plan.variables.keys().map(String::as_str));
         problems.error_hint(format!("$.variables.{name}"), "is not declared by the flow", hint);
     }

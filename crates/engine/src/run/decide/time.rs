@@ -2,14 +2,20 @@
 
 use super::Decider;
 use crate::counter::Fence;
-use crate::event::Event;
+use crate::event::{Event, Waiting};
+use crate::path::NodePath;
 use crate::plan::NodeKind;
 use crate::retry::{Fault, FaultKind};
 use crate::run::state::{Activity, Phase, Status};
+use crate::server_time::{SKEW_SHOWN_MS, at_wall};
+use crate::time::Timestamp;
 
 impl Decider<'_> {
     /// The events of the earliest due wait; none when nothing is due.
     pub(super) fn time_passed(&self) -> Vec<Event> {
+        if let Some(event) = self.set_back() {
+            return vec![event];
+        }
         let Some((at, path)) = self.run.wakes.first() else { return Vec::new() };
         if *at > self.given.now || !matches!(self.run.status, Status::Running | Status::Canceling) {
             return Vec::new();
@@ -21,6 +27,10 @@ impl Decider<'_> {
         let spot = self.spot(path);
         match spot.phase() {
             Phase::Open(Activity::Call(work)) => self.call(&spot, path).due(work),
+            // The wall clock has gone back since: the wait is as long as that takes.
+            Phase::Open(Activity::Timer { wall: Some(wall), .. }) if *wall > self.given.wall => {
+                vec![self.wait_for_wall(path, *wall)]
+            }
             Phase::Open(Activity::Timer { .. }) => {
                 vec![spot.done(path, spot.state.input.clone(), None)]
             }
@@ -43,5 +53,19 @@ impl Decider<'_> {
             }
             Phase::Pending | Phase::Done | Phase::Failed | Phase::Skipped | Phase::Canceled => Vec::new(),
         }
+    }
+
+    /// Server time never goes back, unless the store was repaired after a clock that was wrong: the times that a run
+    /// waits for come from that clock, too.
+    fn set_back(&self) -> Option<Event> {
+        let by_ms = self.run.updated_at.since(self.given.now);
+        let is_waiting = self.run.wake_at().is_some();
+        (is_waiting && by_ms > SKEW_SHOWN_MS).then_some(Event::SetBack { by_ms })
+    }
+
+    /// A timer waits until the wall clock shows this moment.
+    pub(super) fn wait_for_wall(&self, path: &NodePath, moment: Timestamp) -> Event {
+        let until = at_wall(moment, self.given.now, self.given.wall);
+        Event::Waiting { node: path.clone(), wait: Waiting::Timer { until, wall: Some(moment) } }
     }
 }

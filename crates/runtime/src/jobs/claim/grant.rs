@@ -10,9 +10,11 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use windlass_engine::id::JobId;
 use windlass_engine::job::{JobInput, State};
+use windlass_engine::params::{MissingBlob, Params};
 use windlass_engine::time::Timestamp;
 use windlass_queue::TakenJobs;
 use windlass_store::StoreError;
+use windlass_store::blob::{self, FoundBlobs};
 use windlass_store::commit::JobChange;
 use windlass_store::error::Subject;
 use windlass_store::job::{JobRow, ReadyQuery, due_at};
@@ -61,12 +63,26 @@ impl ClaimWriter {
     pub(super) async fn write_claims(&self, taken: TakenJobs) -> Result<Vec<LeasedJob>, RuntimeError> {
         let now = self.clock().now();
         let (mut changes, mut claims, mut stale) = (Vec::new(), Vec::new(), Vec::new());
+        let blobs = match self.blobs_of(&taken.rows).await {
+            Ok(blobs) => blobs,
+            Err(error) => {
+                self.state().dispatch.put_back(&taken.rows);
+                return Err(error.into());
+            }
+        };
         for row in &taken.rows {
             match self.granted(row, now) {
-                Some(change) => {
-                    claims.push((row, claimed(&change)));
-                    changes.push(change);
-                }
+                Some(change) => match claimed(&change, &blobs) {
+                    Ok(claimed) => {
+                        claims.push((row, claimed));
+                        changes.push(change);
+                    }
+                    Err(missing) => {
+                        // It comes back when the server starts again; other jobs must not wait for it.
+                        tracing::error!(job = %row.id(), %missing, "a job cannot be handed out: its params are lost");
+                        self.state().dispatch.give_up(row);
+                    }
+                },
                 None => stale.push(row.clone()),
             }
         }
@@ -105,6 +121,15 @@ impl ClaimWriter {
             Some(error) if done.is_empty() => Err(error.into()),
             Some(_) | None => Ok(done),
         }
+    }
+
+    /// The large parameters of calls: jobs of one run share them.
+    async fn blobs_of(&self, rows: &[Arc<JobRow>]) -> Result<FoundBlobs, StoreError> {
+        let hashes = blob::blobs_of_jobs(rows.iter().map(|row| &**row));
+        if hashes.is_empty() {
+            return Ok(FoundBlobs::new());
+        }
+        self.store().blobs(self.project(), hashes).await
     }
 
     /// Reads jobs with a failed claim, and updates the dispatcher; `Some` = they could not be read.
@@ -197,7 +222,7 @@ impl ClaimWriter {
 }
 
 /// The claim as its worker receives it.
-fn claimed(change: &JobChange) -> LeasedJob {
+fn claimed(change: &JobChange, blobs: &FoundBlobs) -> Result<LeasedJob, MissingBlob> {
     let job = &change.job;
     let (lease_until, deadline) = match &job.state {
         State::Running { lease_until, deadline, .. } => (*lease_until, *deadline),
@@ -209,8 +234,8 @@ fn claimed(change: &JobChange) -> LeasedJob {
         | State::Failed { .. }
         | State::Canceled => (job.updated_at, None),
     };
-    let JobInputs { input, params, attempt, key } = inputs(change);
-    LeasedJob {
+    let JobInputs { input, params, attempt, key } = inputs(change, blobs)?;
+    Ok(LeasedJob {
         job: job.id,
         fence: job.fence,
         attempt,
@@ -219,43 +244,39 @@ fn claimed(change: &JobChange) -> LeasedJob {
         service: job.spec.name.clone(),
         priority: job.spec.priority,
         input: Arc::new(input),
-        params: Arc::new(params),
+        params,
         memo: job.memo.clone(),
         created_at: job.created_at,
         started_at: job.latest().started_at.unwrap_or(job.updated_at),
         lease_until,
         deadline,
         call: change.origin.call.clone(),
-    }
+    })
 }
 
 struct JobInputs {
     input: Value,
-    params: Value,
+    params: Params,
     attempt: u32,
     key: String,
 }
 
 /// The inputs of the worker: the payload of a plain job, or the fields of a run's call in it.
-fn inputs(change: &JobChange) -> JobInputs {
+fn inputs(change: &JobChange, blobs: &FoundBlobs) -> Result<JobInputs, MissingBlob> {
     let (payload, latest) = (&change.job.spec.payload, change.job.latest());
     if change.origin.call.is_none() {
         let key = key_of(change.job.id);
-        return JobInputs { input: payload.clone(), params: empty(), attempt: latest.number, key };
+        let params = Params::default();
+        return Ok(JobInputs { input: payload.clone(), params, attempt: latest.number, key });
     }
-    let field = |name: &str| payload.get(name).cloned();
     let attempt = payload.get("attempt").and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok());
     let key = payload.get("key").and_then(Value::as_str).map(str::to_owned);
-    JobInputs {
-        input: field("input").unwrap_or_default(),
-        params: field("params").unwrap_or_else(empty),
+    Ok(JobInputs {
+        input: payload.get("input").cloned().unwrap_or_default(),
+        params: blob::params_of_call(payload, blobs)?,
         attempt: attempt.unwrap_or(latest.number),
         key: key.unwrap_or_else(|| key_of(change.job.id)),
-    }
-}
-
-fn empty() -> Value {
-    Value::Object(serde_json::Map::new())
+    })
 }
 
 fn key_of(job: JobId) -> String {

@@ -11,6 +11,7 @@ use windlass_engine::{limits, weight};
 use windlass_queue::redis::{PoppedJobs, ReadyEntry, RedisUpdate};
 use windlass_queue::{ClaimQuery, TakenJobs};
 use windlass_store::StoreError;
+use windlass_store::blob::referenced_bytes;
 use windlass_store::job::{JobRow, ReadyQuery};
 
 use super::grant::ClaimWriter;
@@ -157,5 +158,6 @@ impl ClaimWriter {
 /// About how large a job is.
 fn weigh(row: &JobRow) -> usize {
     // A payload that cannot be weighed counts as the largest.
-    1_024 + weight::weigh(&row.job.spec.payload).unwrap_or(limits::SHARED_BYTES)
+    let payload = weight::weigh(&row.job.spec.payload).unwrap_or(limits::SHARED_BYTES);
+    (1_024 + payload).saturating_add(referenced_bytes(row))
 }

@@ -127,6 +127,8 @@ fn puller(server: &Runtime, id: &str) -> windlass_store::worker::WorkerRow {
         load: 0,
         capacity: 0,
         is_draining: false,
+        peer: String::new(),
+        replaced: None,
         registered_at: now,
         beat_at: now,
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_engine::counter::Fence;
+use windlass_engine::counter::{Fence, Seq};
 use windlass_engine::definition::Strictness;
 use windlass_engine::event::{InsufficientFundsAction, Start};
 use windlass_engine::id::RunId;
@@ -120,7 +120,7 @@ async fn comes_in(store: &Memory, amount: i64, with_message: bool) {
     let postings = vec![Posting { account: account.clone(), movement }];
     let party = || Party::Account(account.clone());
     let message =
-        Message { id: MessageId::new(party(), 7), to: party(), at: now, note: Note::BalanceChanged };
+        Message { id: MessageId::new(party(), Seq(7)), to: party(), at: now, note: Note::BalanceChanged };
     let messages = if with_message { vec![message] } else { Vec::new() };
     let commit =
         Commit { postings, messages, ..Commit::new(&Project::DEFAULT, CommandId::new(Uuid::now_v7()), now) };
@@ -284,7 +284,7 @@ async fn a_hundred_calls_without_funds_are_found_at_once() {
     } } });
     let mut new = published(&server, "many", &definition).await;
     new.start.on_short_balance = InsufficientFundsAction::Fail;
-    new.start.params.insert("items".to_owned(), json!(vec![0; 100]));
+    new.start.params = serde_json::from_value(json!({"items": vec![0; 100]})).unwrap();
     server.money().set_price("tts", price(150)).await.unwrap();
     let started = server.runs().start(new.clone()).await.unwrap();
     assert_eq!(started.status, RunStatus::Completed);

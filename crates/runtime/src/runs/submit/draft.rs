@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use uuid::Uuid;
+use windlass_engine::counter::Seq;
 use windlass_engine::effect::Effect;
 use windlass_engine::id::{CommandId, JobId, RunId};
 use windlass_engine::input::Refusal;
@@ -113,8 +114,10 @@ impl Runs {
         }
         let rows = project(&mut cached.projection, &cached.run, &step, Some(self.owner()), now);
         let (cancel, standing) = (rows.cancel.clone(), rows.standing.clone());
-        let create =
-            envelopes.iter().find_map(|envelope| envelope.extra.create.clone()).filter(|_| cached.len == 0);
+        let create = envelopes
+            .iter()
+            .find_map(|envelope| envelope.extra.create.clone())
+            .filter(|_| cached.len == Seq::ZERO);
         let (effects, moments) = (std::mem::take(&mut step.effects), moments(&step.events));
         let reopened = reopened(&cached.plan, &cached.run, &step.events);
         let mut commit = rows.into_commit(command, now, &cached.run, cached.len, step, create);
@@ -129,7 +132,12 @@ impl Runs {
             let own: BTreeSet<JobId> = commit.jobs.iter().map(|change| change.job.id).collect();
             let mut open = Vec::new();
             for id in cancel.into_iter().filter(|id| !own.contains(id)) {
-                open.extend(self.store().job(self.project(), id).await?);
+                match self.store().job(self.project(), id).await {
+                    Ok(job) => open.extend(job),
+                    // A job that cannot be read is never handed out: there is nothing to cancel.
+                    Err(StoreError::Corrupt(_)) => {}
+                    Err(error) => return Err(error),
+                }
             }
             commit.jobs.extend(cancelled(open, now));
         }

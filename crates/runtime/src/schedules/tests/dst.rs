@@ -103,11 +103,12 @@ async fn passes(change: &Change, dst: Dst) {
     let mut now = begin;
     while now < end {
         now = now.after(STEP);
-        assert!(server.schedules().fire_due(now.after(LATE)).await);
+        assert!(fire_at(&server, now.after(LATE)).await);
     }
     assert_eq!(server.fired_at(id, &expected).await, expected, "{} {dst:?}", change.zone);
     for (row, slot) in server.scheduled_jobs(id).await.iter().zip(&expected) {
-        assert_eq!(row.job.created_at, slot.after(LATE), "{slot} fired at {}", row.job.created_at);
+        let late = row.job.created_at.since(*slot);
+        assert!((LATE..LATE + MINUTE).contains(&late), "{slot} fired at {}", row.job.created_at);
     }
 }
 
@@ -135,7 +136,7 @@ async fn every_hour_is_an_hour_through_clock_changes() {
             };
             let id = server.schedule_from(draft, begin).await;
             for nth in 1..=10 {
-                assert!(server.schedules().fire_due(begin.after(nth * DAY)).await);
+                assert!(fire_at(&server, begin.after(nth * DAY)).await);
             }
             // Where the clock jumps by half an hour, half past the hour is on the hour from then on.
             let jump = at("2086-10-05T15:30:00Z");

@@ -42,10 +42,10 @@ async fn skip_lets_slots_pass_while_something_runs() {
     let server = server().await;
     let id = server.schedule_from(ScheduleDraft { overlap: Overlap::Skip, ..hourly() }, start()).await;
     let slots: Vec<Timestamp> = (1..=3).map(|n| start().after(n * HOUR)).collect();
-    assert!(server.schedules().fire_due(slots[0]).await);
-    assert!(server.schedules().fire_due(slots[1]).await);
+    assert!(fire_at(&server, slots[0]).await);
+    assert!(fire_at(&server, slots[1]).await);
     server.jobs().cancel_job(slot(id, slots[0]).job()).await.unwrap();
-    assert!(server.schedules().fire_due(slots[2]).await);
+    assert!(fire_at(&server, slots[2]).await);
     assert_eq!(server.fired_at(id, &slots).await, [slots[0], slots[2]]);
     assert_eq!(server.schedule_seen(id).await.row.history.n_passed, 1);
 }
@@ -53,14 +53,14 @@ async fn skip_lets_slots_pass_while_something_runs() {
 #[tokio::test]
 async fn a_slot_that_waits_fires_as_soon_as_the_one_before_has_ended() {
     let store = on_disk();
-    let server = Runtime::start_up(store, Settings::default()).await.unwrap();
+    let server = in_2086(store, Settings::default()).await;
     let id = server.schedule_from(yearly(Overlap::Queue), start()).await;
     assert!(matches!(server.schedules().trigger_schedule(id).await.unwrap(), Started::Job(_)));
     let first = server.take_scheduled().await;
     let waiting = [Timestamp(1_000), Timestamp(2_000)];
     server.rewrite_schedule(id, |row| row.progress.waiting = waiting.to_vec()).await;
     // The schedule is looked at while the first one runs: it has to notice by itself when that ends.
-    server.schedules().fire(id, server.clock().now()).await.unwrap();
+    server.schedules().fire(id, server.clock().wall()).await.unwrap();
     assert_eq!(server.schedule_seen(id).await.row.progress.waiting, waiting);
     server.end_scheduled(&first).await;
     let second = server.take_scheduled().await;
@@ -79,7 +79,7 @@ async fn a_slot_that_waits_fires_when_another_server_saw_the_end() {
     let first = servers[1].take_scheduled().await;
     let waiting = vec![Timestamp(1_000)];
     servers[0].rewrite_schedule(id, |row| row.progress.waiting.clone_from(&waiting)).await;
-    servers[0].schedules().fire(id, servers[0].clock().now()).await.unwrap();
+    servers[0].schedules().fire(id, servers[0].clock().wall()).await.unwrap();
     servers[1].end_scheduled(&first).await;
     let begun = std::time::Instant::now();
     while servers[0].scheduled_jobs(id).await.len() < 2 {
@@ -96,8 +96,8 @@ async fn cancel_stops_the_running_job_and_fires() {
     let server = server().await;
     let id = server.schedule_from(ScheduleDraft { overlap: Overlap::Cancel, ..hourly() }, start()).await;
     let slots: Vec<Timestamp> = (1..=2).map(|n| start().after(n * HOUR)).collect();
-    assert!(server.schedules().fire_due(slots[0]).await);
-    assert!(server.schedules().fire_due(slots[1]).await);
+    assert!(fire_at(&server, slots[0]).await);
+    assert!(fire_at(&server, slots[1]).await);
     assert_eq!(server.fired_at(id, &slots).await, slots);
     let first = server.store().job(server.project(), slot(id, slots[0]).job()).await.unwrap().unwrap();
     assert_eq!(JobStatus::of(&first.job), JobStatus::Canceled);

@@ -50,7 +50,7 @@ async fn each_slot_starts_one_run_with_several_servers() {
                 let server = server.clone();
                 tokio::spawn(async move {
                     server.schedules().read_schedules().await.unwrap();
-                    server.schedules().fire_due(start().after(nth * 2 * HOUR + late)).await
+                    fire_at(&server, start().after(nth * 2 * HOUR + late)).await
                 })
             });
             for one in race.collect::<Vec<_>>() {
@@ -81,7 +81,7 @@ async fn a_start_that_is_refused_is_seen_and_blocks_no_later_slot() {
     let gone = FiringTarget::Flow { flow, version: Some(7), params: Map::new(), account: None };
     server.rewrite_schedule(id, |row| row.target = serde_json::to_value(gone).unwrap()).await;
     let (first, second) = (start().after(HOUR), start().after(2 * HOUR));
-    assert!(server.schedules().fire_due(first).await);
+    assert!(fire_at(&server, first).await);
     let row = server.schedule_seen(id).await.row;
     let error = row.history.last_error.unwrap();
     assert_eq!(error.slot, first);
@@ -89,11 +89,11 @@ async fn a_start_that_is_refused_is_seen_and_blocks_no_later_slot() {
     assert_eq!((row.next_at, row.history.n_passed), (Some(second), 1));
     assert!(matches!(server.schedules().trigger_schedule(id).await, Err(ScheduleError::Problems(_))));
     server.rewrite_schedule(id, |row| row.target = json!({"rocket": 1})).await;
-    assert!(server.schedules().fire_due(second).await);
+    assert!(fire_at(&server, second).await);
     let error = server.schedule_seen(id).await.row.history.last_error.unwrap();
     assert!(error.reason.contains("cannot be read"), "{}", error.reason);
     server.rewrite_schedule(id, |row| row.target = serde_json::to_value(of(flow)).unwrap()).await;
-    assert!(server.schedules().fire_due(start().after(3 * HOUR)).await);
+    assert!(fire_at(&server, start().after(3 * HOUR)).await);
     assert_eq!(server.scheduled_runs(id).await.len(), 1);
     assert_eq!(server.schedule_seen(id).await.row.history.last_error, None);
 }
@@ -113,7 +113,7 @@ async fn a_schedule_without_a_payer_is_refused_and_a_firing_without_one_is_recor
         // One that is there since before.
         let id = server.schedule_from(hourly(), start()).await;
         server.rewrite_schedule(id, |row| row.target = serde_json::to_value(target).unwrap()).await;
-        assert!(server.schedules().fire_due(start().after(HOUR)).await);
+        assert!(fire_at(&server, start().after(HOUR)).await);
         let error = server.schedule_seen(id).await.row.history.last_error.unwrap();
         assert!(error.reason.contains("`nobody`"), "{}", error.reason);
         assert!(server.scheduled_jobs(id).await.is_empty() && server.scheduled_runs(id).await.is_empty());
@@ -127,8 +127,8 @@ async fn a_run_that_is_in_the_way_is_cancelled_and_one_that_is_waited_for_is_not
     let (first, second) = (start().after(HOUR), start().after(2 * HOUR));
     for (overlap, n_started, is_open) in [(Overlap::Cancel, 2, false), (Overlap::Queue, 1, true)] {
         let id = server.schedule_from(ScheduleDraft { target: of(flow), overlap, ..hourly() }, start()).await;
-        assert!(server.schedules().fire_due(first).await);
-        assert!(server.schedules().fire_due(second).await);
+        assert!(fire_at(&server, first).await);
+        assert!(fire_at(&server, second).await);
         assert_eq!(server.scheduled_runs(id).await.len(), n_started);
         let status = server.runs().view(slot(id, first).run()).await.unwrap().unwrap().row.standing.status;
         assert_eq!(status.is_open(), is_open, "{overlap:?}");
@@ -146,8 +146,8 @@ async fn the_end_of_a_run_lets_the_next_slot_go() {
         .await;
     let (first, second) = (start().after(HOUR), start().after(2 * HOUR));
     let mut changes = server.runs().changes();
-    assert!(server.schedules().fire_due(first).await);
-    assert!(server.schedules().fire_due(second).await);
+    assert!(fire_at(&server, first).await);
+    assert!(fire_at(&server, second).await);
     let cancel = windlass_engine::input::Input::Cancel { reason: None, by: None };
     server.runs().submit(slot(id, first).run(), cancel).await.unwrap();
     let begins = async {

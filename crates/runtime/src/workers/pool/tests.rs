@@ -14,6 +14,8 @@ fn row(id: &str, services: &[&str]) -> WorkerRow {
         load: 0,
         capacity: 0,
         is_draining: false,
+        peer: String::new(),
+        replaced: None,
         registered_at: NOW,
         beat_at: NOW,
     }

@@ -21,7 +21,7 @@ impl Played {
         let run = Run::new("run_0190a1b2c3d47000800000000000000a".parse().unwrap());
         let mut played = Played { plan, run };
         let params = params.as_object().cloned().unwrap();
-        played.submit(Input::Start(Box::new(Start { params, ..Start::default() })));
+        played.submit(Input::Start(Box::new(Start { params: params.into(), ..Start::default() })));
         played
     }
 

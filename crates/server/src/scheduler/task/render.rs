@@ -157,6 +157,7 @@ fn retry_state(view: &RunView) -> Value {
         Cause::Start
         | Cause::Resume
         | Cause::Step
+        | Cause::Turn
         | Cause::Nothing { .. }
         | Cause::CancelConfirmation { .. }
         | Cause::Answer { .. }

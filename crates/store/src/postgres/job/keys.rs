@@ -7,9 +7,10 @@ use windlass_engine::project::Project;
 use super::read;
 use crate::column::{Columns, bound};
 use crate::error::StoreError;
-use crate::job::{HeldRow, JobRow, KeyQuery, KeyRows, KeyTurn};
+use crate::job::{HeldRow, KeyQuery, KeyRows, KeyTurn};
 use crate::postgres::column::{PostgresColumns, PostgresId, cells, text, unescape};
 use crate::postgres::link::{BoundStatement, Link};
+use crate::table;
 
 const IS_PAUSED: &str = "SELECT 1 FROM queues WHERE project = $2 AND name = $1 AND is_paused";
 // The empty key is not in the index of keys; it is found where jobs without one are.
@@ -195,7 +196,7 @@ async fn of_turns(
     let mut turns = Vec::with_capacity(found.len());
     for ((priority, key), rows) in found.into_iter().zip(answers) {
         let is_all = rows.len() <= n;
-        let rows: Vec<JobRow> = rows.iter().take(n).map(read).collect::<Result<_, _>>()?;
+        let rows = db.decoded(&table::JOBS, rows.get(..n).unwrap_or(&rows), read)?;
         if !rows.is_empty() {
             turns.push(KeyTurn { key, priority, rows, is_all });
         }
@@ -209,7 +210,8 @@ pub(in crate::postgres) async fn held(
     project: &Project,
     queue: &str,
 ) -> Result<Vec<HeldRow>, StoreError> {
-    db.ask(HELD, &cells![text(queue), project.as_str()]).await?.iter().map(read_held).collect()
+    let rows = db.ask(HELD, &cells![text(queue), project.as_str()]).await?;
+    db.decoded(&table::JOBS, &rows, read_held)
 }
 
 fn read_held(row: &Row) -> Result<HeldRow, StoreError> {

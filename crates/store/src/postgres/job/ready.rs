@@ -13,6 +13,7 @@ use crate::error::StoreError;
 use crate::job::{JobRow, Portion, ReadyPlace, ReadyQuery};
 use crate::postgres::column::{Cell, PostgresColumns, PostgresId, cells, text};
 use crate::postgres::link::Link;
+use crate::table;
 
 macro_rules! by_queue {
     ($of:literal) => {
@@ -215,7 +216,7 @@ pub(in crate::postgres) async fn ready(
         (true, true) => READY_OF_RUNS,
         (true, false) => READY,
     };
-    db.ask(sql, &cells_of(project, query)).await?.iter().map(read).collect()
+    db.first_rows(&table::JOBS, sql, query.limit, |limit| cells_of(project, query, limit), read).await
 }
 
 /// The same without the jobs.
@@ -234,14 +235,15 @@ pub(in crate::postgres) async fn ready_places(
         let (priority, due_at) = (columns.value()?, columns.time()?);
         Ok(ReadyPlace { priority, due_at, id: columns.id()? })
     };
-    db.ask(sql, &cells_of(project, query)).await?.iter().map(place).collect()
+    db.ask(sql, &cells_of(project, query, bound(query.limit))).await?.iter().map(place).collect()
 }
 
-fn cells_of<'a>(project: &'a Project, query: &ReadyQuery) -> Vec<Cell<'a>> {
-    let ReadyQuery { queues, services, pairs, ids, except, is_of_runs: _, portion, from, now, limit } = query;
+fn cells_of<'a>(project: &'a Project, query: &ReadyQuery, limit: i64) -> Vec<Cell<'a>> {
+    let ReadyQuery { queues, services, pairs, ids, except, is_of_runs: _, portion, from, now, limit: _ } =
+        query;
     if !ids.is_empty() {
         let keys: Vec<uuid::Uuid> = ids.iter().map(|id| id.key()).collect();
-        return cells![keys, now.0, bound(*limit), project.as_str()];
+        return cells![keys, now.0, limit, project.as_str()];
     }
     let portion = portion.unwrap_or(Portion { at: 0, of: 1 });
     let small = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
@@ -263,7 +265,7 @@ fn cells_of<'a>(project: &'a Project, query: &ReadyQuery) -> Vec<Cell<'a>> {
         from.priority,
         from.due_at.0,
         from.id.key(),
-        bound(*limit),
+        limit,
         small(portion.of),
         small(portion.at),
         project.as_str()

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 
 use tokio_postgres::Row;
+use windlass_engine::counter::Seq;
 use windlass_engine::id::{FlowId, RunId, VersionId};
 
+use crate::blob;
 use crate::column::{Columns, json, stored};
 use crate::commit::RunChange;
 use crate::error::{Refusal, StoreError, Subject};
@@ -23,12 +25,12 @@ const VERSIONS: &str = "SELECT id, flow FROM versions WHERE id = ANY($1) AND pro
 const INSERT: &str = "INSERT INTO runs (id, len, status, round, node, action, step_count, wake_at, owner_server, owner_epoch, \
      cost_estimated, cost_actual, cost_refunded, cost_settled, error, shared, result, updated_at, ended_at, \
      settled_at, needs, flow, version, request, request_digest, labels, account, parent_run, parent_node, \
-     parent_fence, parent_depth, schedule, created_at, project) SELECT new.*, $34::text FROM UNNEST($1::uuid[], $2::bigint[], \
+     parent_fence, parent_depth, root, schedule, created_at, project) SELECT new.*, $35::text FROM UNNEST($1::uuid[], $2::bigint[], \
      $3::text[], $4::bigint[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::uuid[], $10::bigint[], \
      $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::text[], $16::text[], $17::text[], \
      $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::uuid[], $23::uuid[], $24::text[], \
      $25::text[], $26::text[], $27::text[], $28::uuid[], $29::text[], $30::bigint[], $31::bigint[], \
-     $32::uuid[], $33::bigint[]) AS new";
+     $32::uuid[], $33::uuid[], $34::bigint[]) AS new";
 const UPDATE: &str = "UPDATE runs SET len = new.len, status = new.status, round = new.round, node = new.node, action = \
      new.action, step_count = new.step_count, wake_at = new.wake_at, owner_server = new.owner_server, \
      owner_epoch = new.owner_epoch, cost_estimated = new.cost_estimated, cost_actual = new.cost_actual, \
@@ -46,7 +48,7 @@ const REOPEN: &str = "UPDATE runs SET reopened = new.reopened FROM UNNEST($1::uu
 /// The stored state that a change of a run depends on: the length that guards it, and whether it is open.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::postgres) struct LockedRun {
-    pub(in crate::postgres) len: u64,
+    pub(in crate::postgres) len: Seq,
     pub(in crate::postgres) is_open: bool,
 }
 
@@ -64,7 +66,7 @@ impl RunTexts {
     pub(in crate::postgres) fn of(change: &RunChange) -> Self {
         let RunProjection { error, shared, result, .. } = &change.standing;
         RunTexts {
-            events: json(&change.entry.events),
+            events: json(&change.entry.stored_events(blob::hash)),
             labels: change.create.as_ref().map(|origin| json(&origin.labels)),
             error: error.as_ref().map(json),
             shared: shared.as_ref().map(json),
@@ -75,7 +77,7 @@ impl RunTexts {
 
 /// A run as it is after the last of its changes in a group.
 pub(in crate::postgres) struct RunWrite<'c> {
-    pub(in crate::postgres) len: u64,
+    pub(in crate::postgres) len: Seq,
     pub(in crate::postgres) change: &'c RunChange,
     pub(in crate::postgres) texts: &'c RunTexts,
     /// Its origin, if it is new.
@@ -104,7 +106,7 @@ pub(in crate::postgres) fn versions<'a>(versions: impl Iterator<Item = VersionId
 /// Whether the change may be made.
 pub(in crate::postgres) fn check(read_set: &ReadSet, change: &RunChange) -> Result<(), StoreError> {
     let head = read_set.runs.get(&change.run);
-    guard(|| Subject::Run(change.run), change.expected_len, head.map_or(0, |head| head.len))?;
+    guard(|| Subject::Run(change.run), change.expected_len, head.map_or(Seq::ZERO, |head| head.len))?;
     let Some(origin) = &change.create else { return Ok(()) };
     check_origin(&read_set.versions, &read_set.requests, origin)
 }
@@ -176,6 +178,7 @@ pub(in crate::postgres) fn insert<'c>(rows: &[&RunWrite<'c>]) -> BoundStatement<
         origin.parent.as_ref().map(|parent| text(parent.node.as_str())),
         origin.parent.as_ref().map(|parent| stored(parent.fence)),
         origin.parent.as_ref().map(|parent| i64::from(parent.depth)),
+        origin.parent.as_ref().map(|parent| parent.root().key()),
         origin.schedule.map(PostgresId::key),
         origin.created_at.0,
     ]));

@@ -22,7 +22,7 @@ impl Played {
     fn new(definition: &str, params: &Value) -> Self {
         Played::started(
             definition,
-            Start { params: params.as_object().cloned().unwrap(), ..Start::default() },
+            Start { params: params.as_object().cloned().unwrap().into(), ..Start::default() },
         )
     }
 

@@ -10,6 +10,8 @@ use crate::column::Columns;
 use crate::error::StoreError;
 use crate::job::{HeldRow, JobRow, KeyQuery, KeyRows, KeyTurn};
 use crate::sqlite::column::SqliteColumns;
+use crate::sqlite::readers::ReadConnection;
+use crate::table;
 
 // The empty key is not in the index of keys: the second part reads the index of jobs without a key.
 const NEXT_PRIORITY: &str = "SELECT max(priority) FROM ( \
@@ -42,7 +44,7 @@ const HELD: &str = "SELECT id, rev, limit_key FROM jobs INDEXED BY jobs_by_wake 
 type PriorityKey = (i32, String);
 
 pub(in crate::sqlite) fn ready_by_key(
-    db: &Connection,
+    db: &ReadConnection,
     project: &Project,
     query: &KeyQuery,
 ) -> Result<KeyRows, StoreError> {
@@ -149,7 +151,7 @@ fn has_any(
 
 /// The first jobs of a key, and whether there are no more.
 fn of_turn(
-    db: &Connection,
+    db: &ReadConnection,
     project: &Project,
     query: &KeyQuery,
     priority: i32,
@@ -160,7 +162,7 @@ fn of_turn(
     each(db, project, query, priority, key, |row| {
         is_all = rows.len() < n;
         if is_all {
-            rows.push(read(db, row)?);
+            rows.extend(db.readable(&table::JOBS, row, read(db, row))?);
         }
         Ok(is_all)
     })?;
@@ -200,16 +202,14 @@ fn each(
 
 /// Running jobs of a queue.
 pub(in crate::sqlite) fn held(
-    db: &Connection,
+    db: &ReadConnection,
     project: &Project,
     queue: &str,
 ) -> Result<Vec<HeldRow>, StoreError> {
-    let mut statement = db.prepare_cached(HELD)?;
-    let rows = statement.query_map([queue, project.as_str()], |row| {
+    db.rows(&table::JOBS, HELD, [queue, project.as_str()], |row| {
         let mut columns = SqliteColumns::of(row);
         Ok(HeldRow { job: columns.id()?, rev: columns.number()?, limit_key: columns.value()? })
-    })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    })
 }
 
 #[cfg(test)]

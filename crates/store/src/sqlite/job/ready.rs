@@ -14,6 +14,9 @@ use crate::column::bound;
 use crate::error::StoreError;
 use crate::job::{JobRow, ReadyPlace, ReadyQuery};
 use crate::sqlite::column::{Key, SqliteId};
+use crate::sqlite::error::{is_of_page, is_of_row};
+use crate::sqlite::readers::ReadConnection;
+use crate::table;
 
 const BY_ROW: &str = concat!(columns!(), " WHERE jobs.rowid = ?1");
 const PLACE: &str = "SELECT priority, due_at, id, rowid FROM jobs WHERE id = ?1 AND project = ?3 AND due_at <= ?2 \
@@ -158,15 +161,35 @@ fn first() -> (i64, Vec<u8>) {
     (i64::MIN, Vec::new())
 }
 
+/// Jobs that cannot be read are left out and count in no limit, so that they hide none behind them.
 pub(in crate::sqlite) fn ready(
-    db: &Connection,
+    db: &ReadConnection,
     project: &Project,
     query: &ReadyQuery,
 ) -> Result<Vec<JobRow>, StoreError> {
     let mut by_row = db.prepare_cached(BY_ROW)?;
-    let rows =
-        found(db, project, query)?.into_iter().map(|(_, row)| by_row.query_row([row], |row| read(db, row)));
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    let mut rows = Vec::new();
+    each_found(db, project, query, |((_, _, id), row)| {
+        match by_row.query_row([row], |row| read(db, row)) {
+            Ok(job) => rows.push(job),
+            Err(error) if is_of_row(&error) || is_of_page(&error) => {
+                let (key, reason) = (JobId::from_key(id).to_string(), in_words(&error));
+                db.set_aside(&table::JOBS, key, reason);
+                db.note_failure(&error.into());
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(rows.len() < query.limit)
+    })?;
+    Ok(rows)
+}
+
+/// Why the row of an index entry cannot be read.
+fn in_words(error: &rusqlite::Error) -> String {
+    match error {
+        rusqlite::Error::QueryReturnedNoRows => "its specification is missing".to_owned(),
+        error => error.to_string(),
+    }
 }
 
 /// The same as [`ready`], without reading the jobs.
@@ -175,41 +198,52 @@ pub(in crate::sqlite) fn ready_places(
     project: &Project,
     query: &ReadyQuery,
 ) -> Result<Vec<ReadyPlace>, StoreError> {
-    let place = |((Reverse(priority), due_at, id), _): (DispatchKey, i64)| ReadyPlace {
-        // The column was written from an `i32`.
-        priority: i32::try_from(priority).unwrap_or_default(),
-        due_at: Timestamp(due_at),
-        id: JobId::from_key(id),
-    };
-    Ok(found(db, project, query)?.into_iter().map(place).collect())
+    let mut places = Vec::new();
+    each_found(db, project, query, |((Reverse(priority), due_at, id), _)| {
+        places.push(ReadyPlace {
+            // The column was written from an `i32`.
+            priority: i32::try_from(priority).unwrap_or_default(),
+            due_at: Timestamp(due_at),
+            id: JobId::from_key(id),
+        });
+        Ok(places.len() < query.limit)
+    })?;
+    Ok(places)
 }
 
-/// The entries that the query asks for, in order, each with its row number.
-fn found(
+/// Passes the entries that the query asks for, in order, each with its row number, to `see`, until it returns `false`.
+fn each_found(
     db: &Connection,
     project: &Project,
     query: &ReadyQuery,
-) -> Result<Vec<(DispatchKey, i64)>, StoreError> {
+    mut see: impl FnMut((DispatchKey, i64)) -> Result<bool, StoreError>,
+) -> Result<(), StoreError> {
+    if query.limit == 0 {
+        return Ok(());
+    }
     if !query.ids.is_empty() {
-        return these(db, project, query);
+        for found in these(db, project, query)? {
+            if !see(found)? {
+                break;
+            }
+        }
+        return Ok(());
     }
     let mut streams = streams(db, project, query)?;
     let mut run_heads: BinaryHeap<Reverse<(DispatchKey, i64, usize)>> = BinaryHeap::new();
     for (at, stream) in streams.iter_mut().enumerate() {
         run_heads.extend(stream.next(db, project, query.now)?.map(|(place, row)| Reverse((place, row, at))));
     }
-    let (mut seen, mut places) = (HashSet::new(), Vec::new());
-    while places.len() < query.limit
-        && let Some(Reverse((place, row, at))) = run_heads.pop()
-    {
+    let mut seen = HashSet::new();
+    while let Some(Reverse((place, row, at))) = run_heads.pop() {
         // A job may be in two streams.
-        if seen.insert(row) {
-            places.push((place, row));
+        if seen.insert(row) && !see((place, row))? {
+            break;
         }
         run_heads
             .extend(streams[at].next(db, project, query.now)?.map(|(place, row)| Reverse((place, row, at))));
     }
-    Ok(places)
+    Ok(())
 }
 
 /// The claimable jobs among those that the query names.
@@ -224,7 +258,7 @@ fn these(
         let read = |row: &Row<'_>| Ok(((Reverse(row.get(0)?), row.get(1)?, row.get(2)?), row.get(3)?));
         places.extend(place.query_row(params![id.key(), query.now.0, project.as_str()], read).optional()?);
     }
-    Ok(places.into_iter().take(query.limit).collect())
+    Ok(places.into_iter().collect())
 }
 
 fn streams(db: &Connection, project: &Project, query: &ReadyQuery) -> Result<Vec<ReadyStream>, StoreError> {

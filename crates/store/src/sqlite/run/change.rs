@@ -1,10 +1,12 @@
 //! Writes of runs: the next journal entry and the row.
 
 use rusqlite::{OptionalExtension, params};
+use windlass_engine::counter::Seq;
 use windlass_engine::id::RunId;
 use windlass_engine::project::Project;
 use windlass_engine::run::Totals;
 
+use crate::blob;
 use crate::column::{Columns, json, stored};
 use crate::commit::RunChange;
 use crate::error::{Refusal, StoreError, Subject};
@@ -19,8 +21,8 @@ const REQUEST: &str = "SELECT id, request_digest FROM runs WHERE project = ?2 AN
 const CREATE: &str = "INSERT INTO runs (len, status, round, node, action, step_count, cost_estimated, \
      cost_actual, cost_refunded, cost_settled, error, updated_at, wake_at, owner_server, owner_epoch, ended_at, \
      shared, result, needs, id, flow, version, request, request_digest, labels, account, parent_run, parent_node, \
-     parent_fence, parent_depth, schedule, created_at, project) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, \
-     ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33)";
+     parent_fence, parent_depth, root, schedule, created_at, project) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, \
+     ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34)";
 const REOPEN: &str = "UPDATE runs SET reopened = ?2 WHERE no = ?1";
 const UNDO_CREATE: &str = "DELETE FROM runs WHERE no = ?1";
 
@@ -61,7 +63,7 @@ impl RunTexts {
     pub(in crate::sqlite) fn of(change: &RunChange) -> Self {
         let RunProjection { error, shared, result, .. } = &change.standing;
         RunTexts {
-            events: shorten(&json(&change.entry.events)),
+            events: shorten(&json(&change.entry.stored_events(blob::hash))),
             labels: change.create.as_ref().map(|origin| json(&origin.labels)),
             error: error.as_ref().map(json),
             shared: shared.as_ref().map(json),
@@ -84,7 +86,7 @@ pub(in crate::sqlite) fn check(
     change: &RunChange,
 ) -> Result<Option<RunHead>, StoreError> {
     let head = cache.head(project, change.run)?;
-    guard(|| Subject::Run(change.run), change.expected_len, head.map_or(0, |head| head.len))?;
+    guard(|| Subject::Run(change.run), change.expected_len, head.map_or(Seq::ZERO, |head| head.len))?;
     let Some(origin) = &change.create else { return Ok(head) };
     if !cache.has_version(project, origin.version, origin.flow)? {
         return Err(Refusal::UnknownVersion(origin.version).into());
@@ -106,10 +108,10 @@ pub(in crate::sqlite) fn write(
     project: &Project,
     change: &RunWrite<'_>,
     balances: Option<&str>,
-) -> Result<Option<u64>, StoreError> {
+) -> Result<Option<Seq>, StoreError> {
     let RunWrite { change: made, texts, before } = change;
     let RunChange { run, expected_len, create, entry, standing, snapshot, reopened } = made;
-    let len = expected_len.saturating_add(1);
+    let len = expected_len.next();
     // A new run gets its row number by the insert.
     let (no, is_new) = match before {
         Some(head) => (head.no, false),
@@ -145,7 +147,7 @@ fn write_row(
     cache: &WriterCache,
     project: &Project,
     change: &RunWrite<'_>,
-    len: u64,
+    len: Seq,
 ) -> Result<i64, StoreError> {
     let RunWrite { change: RunChange { run, create, standing, .. }, texts, before } = change;
     let RunProjection { status, round, node, action, step_count, wake_at, owner, cost, needs, .. } = standing;
@@ -211,6 +213,7 @@ fn insert(
     let parent_run = parent.as_ref().map(|parent| parent.run.key());
     let parent_node = parent.as_ref().map(|parent| parent.node.as_str());
     let (fence, depth) = parent.as_ref().map(|parent| (stored(parent.fence), parent.depth)).unzip();
+    let root = parent.as_ref().map(|parent| parent.root().key());
     let (schedule, project) = (schedule.map(SqliteId::key), project.as_str());
     let origin = params![
         id,
@@ -224,6 +227,7 @@ fn insert(
         parent_node,
         fence,
         depth,
+        root,
         schedule,
         created_at.0,
         project

@@ -1,0 +1,58 @@
+//! Opening a file.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use rusqlite::Connection;
+
+use super::lock::FileLock;
+use super::readers::Readers;
+use super::temp_directory::TempDirectory;
+use super::writer::SqliteWriter;
+use super::{Sqlite, private_file, schema};
+use crate::condition::ConditionLog;
+use crate::durability::Durability;
+use crate::error::StoreError;
+
+impl Sqlite {
+    /// Opens or creates the file and applies the missing migrations. It refuses a file that another process has open, and
+    /// a file with an unfinished copy.
+    pub fn open(path: impl AsRef<Path>, durability: Durability) -> Result<Sqlite, StoreError> {
+        Self::open_checked(path.as_ref(), durability, schema::check_finished)
+    }
+
+    /// Opens the file even if a copy into it is unfinished.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn open_unfinished(path: &Path, durability: Durability) -> Result<Sqlite, StoreError> {
+        Self::open_checked(path, durability, |_| Ok(()))
+    }
+
+    fn open_checked(
+        path: &Path,
+        durability: Durability,
+        check: fn(&Connection) -> Result<(), StoreError>,
+    ) -> Result<Sqlite, StoreError> {
+        // The same file under another name is the same store.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let lock = FileLock::take(&path)?;
+        let exposed = private_file::protect(&path).map_err(StoreError::unavailable)?;
+        let mut db = Connection::open(&path)?;
+        schema::prepare_writer(&db, durability)?;
+        schema::migrate(&mut db)?;
+        check(&db)?;
+        let condition = Arc::new(ConditionLog::default());
+        let writer = SqliteWriter::start(db, condition.clone())?;
+        let readers = Readers::start(&path, &condition)?;
+        let blobs = Arc::default();
+        let (is_shared, _temporary) = (false, None);
+        Ok(Sqlite { path, condition, readers, writer, blobs, is_shared, exposed, _lock: lock, _temporary })
+    }
+
+    /// Opens a store that is deleted on drop: for tests and trials.
+    pub fn temporary(durability: Durability) -> Result<Sqlite, StoreError> {
+        let temporary = TempDirectory::make().map_err(StoreError::unavailable)?;
+        let store = Sqlite::open(temporary.0.join("store.db"), durability)?;
+        Ok(Sqlite { _temporary: Some(temporary), ..store })
+    }
+}
