@@ -7,7 +7,7 @@ mod world;
 
 use serde_json::{Value, json};
 use windlass_engine::definition::{Strictness, compile_value};
-use windlass_engine::event::{Event, Start};
+use windlass_engine::event::Event;
 use windlass_engine::input::{Given, Input};
 use windlass_engine::run::state::Status;
 use windlass_engine::time::Timestamp;
@@ -22,7 +22,7 @@ fn started(nodes: Value, given: &Given) -> world::TestRun {
     let definition = json!({"start": "t", "nodes": nodes});
     let plan = compile_value(&definition, Strictness::Strict).plan.unwrap();
     let mut run = world::TestRun::of(plan);
-    run.submit(&Input::Start(Box::new(Start::default())), given).unwrap();
+    run.submit(&Input::Start(Box::default()), given).unwrap();
     run
 }
 

@@ -12,7 +12,7 @@ const UNIT_BYTES: usize = 1 << 10;
 /// All bodies and trees up to [`SMALL_UNITS`] together.
 const ALL_SMALL_UNITS: usize = 48 << 10;
 /// The rest of all others together.
-const ALL_LARGE_UNITS: usize = 416 << 10;
+const ALL_LARGE_UNITS: usize = 336 << 10;
 /// A body with its tree up to this weight is small.
 const SMALL_UNITS: usize = 256;
 /// How long a body waits for memory. A body that waits holds the memory of the bytes that it has.
@@ -109,7 +109,7 @@ mod tests {
         let budget = BodyBudget::default();
         let (mut first, mut second) = (budget.begin(), budget.begin());
         first.grow_to(1 << 20).await.unwrap();
-        first.grow_to(400 << 20).await.unwrap();
+        first.grow_to(300 << 20).await.unwrap();
         assert_eq!(second.grow_to(100 << 20).await, Err(NoBodyMemory::Busy));
         assert!(budget.begin().grow_to(100 << 10).await.is_ok(), "small ones have their own part");
         let waiting = tokio::spawn(async move { second.grow_to(100 << 20).await });
@@ -117,7 +117,7 @@ mod tests {
         drop(first);
         assert_eq!(waiting.await.unwrap(), Ok(()));
         let mut all = budget.begin();
-        all.grow_to(416 << 20).await.unwrap();
-        assert_eq!(all.grow_to((416 << 20) + 1).await, Err(NoBodyMemory::TooLarge));
+        all.grow_to(336 << 20).await.unwrap();
+        assert_eq!(all.grow_to((336 << 20) + 1).await, Err(NoBodyMemory::TooLarge));
     }
 }

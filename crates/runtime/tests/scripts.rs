@@ -128,7 +128,7 @@ fn is_here(program: &str) -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&paths).any(|path| path.join(program).is_file());
     if !found {
-        println!("skipped: `{program}` is not on this machine");
+        eprintln!("skipped: `{program}` is not on this machine");
     }
     found
 }
