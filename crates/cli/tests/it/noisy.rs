@@ -16,10 +16,10 @@ use crate::server::{Server, publish, with_params};
 const SAMPLES: usize = 60;
 /// Delays that are no harm, whatever the ratio. The goal is 25 ms for both; a server without optimisation, beside other
 /// tests on the same processors, gets more.
-const HARMLESS_P50: Duration = Duration::from_millis(if cfg!(debug_assertions) { 500 } else { 25 });
-const HARMLESS_P99: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2_000 } else { 25 });
+const HARMLESS_P50: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2_000 } else { 25 });
+const HARMLESS_P99: Duration = Duration::from_millis(if cfg!(debug_assertions) { 10_000 } else { 25 });
 /// The longest that a check of health may take at the median.
-const HEALTH_P50: Duration = Duration::from_millis(if cfg!(debug_assertions) { 250 } else { 10 });
+const HEALTH_P50: Duration = Duration::from_millis(if cfg!(debug_assertions) { 1_000 } else { 10 });
 
 /// The delays of the quiet client.
 #[derive(Debug, Clone, Copy)]
