@@ -87,11 +87,11 @@ impl HistoryTemplate {
         let (run, now) = (id("run", self.at(nth), nth)?, self.at(nth));
         for (seq, entry) in self.journal.iter().enumerate() {
             let command = id("cmd", now, nth * self.journal.len() + seq)?;
-            let mut standing =
-                RunProjection { updated_at: now, ended_at: Some(now), ..self.row.standing.clone() };
+            let mut projection =
+                RunProjection { updated_at: now, ended_at: Some(now), ..self.row.projection.clone() };
             if seq + 1 < self.journal.len() {
-                (standing.status, standing.ended_at) = (RunStatus::Running, None);
-                (standing.shared, standing.result) = (None, None);
+                (projection.status, projection.ended_at) = (RunStatus::Running, None);
+                (projection.shared, projection.result) = (None, None);
             }
             let origin = windlass_store::run::Origin { created_at: now, ..self.row.origin.clone() };
             let change = RunChange {
@@ -99,7 +99,7 @@ impl HistoryTemplate {
                 expected_len: Seq(seq as u64),
                 create: (seq == 0).then_some(origin),
                 entry: Entry::new(now, command, entry.events.clone()),
-                standing,
+                projection,
                 snapshot: None,
                 reopened: None,
             };

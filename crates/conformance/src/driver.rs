@@ -104,7 +104,7 @@ impl<'b, 's> Driver<'b, 's> {
                     self.check().await;
                     return Ok(effects);
                 }
-                Err(StoreError::Refused(Refusal::Short { account, keys, revision, .. })) => {
+                Err(StoreError::Refused(Refusal::InsufficientFunds { account, keys, revision, .. })) => {
                     let short = postings.iter().filter(|posting| keys.contains(&posting.movement.key));
                     let nodes: BTreeSet<NodePath> = short.filter_map(|posting| posting.node()).collect();
                     assert!(
@@ -165,7 +165,7 @@ impl<'b, 's> Driver<'b, 's> {
     pub(crate) async fn reload(&mut self) {
         (self.run, self.len) = self.load(Since::Entry(Seq::ZERO)).await;
         let row = self.fixture.store.run(&Project::DEFAULT, RunRef::Id(self.run.id)).await.unwrap().unwrap();
-        self.projection = Projection::resume(&self.plan, &self.run, &row.standing);
+        self.projection = Projection::resume(&self.plan, &self.run, &row.projection);
     }
 
     /// The stored run equals the run in memory: journal, snapshot, row and calls in flight.
@@ -178,12 +178,12 @@ impl<'b, 's> Driver<'b, 's> {
         }
         let row = self.fixture.store.run(&Project::DEFAULT, RunRef::Id(self.run.id)).await.unwrap().unwrap();
         assert_eq!(row.len, self.len);
-        let standing = &row.standing;
-        assert_eq!(standing.status, windlass_store::projection::status(&self.run));
-        assert_eq!((standing.wake_at, standing.round), (self.run.wake_at(), self.run.round));
-        assert_eq!((standing.cost, &standing.error), (self.run.cost, &self.run.error));
+        let run_projection = &row.projection;
+        assert_eq!(run_projection.status, windlass_store::projection::status(&self.run));
+        assert_eq!((run_projection.wake_at, run_projection.round), (self.run.wake_at(), self.run.round));
+        assert_eq!((run_projection.cost, &run_projection.error), (self.run.cost, &self.run.error));
         assert_eq!(self.projection.n_in_flight(), self.run.n_granted);
-        assert_eq!(Projection::resume(&self.plan, &self.run, standing), self.projection);
+        assert_eq!(Projection::resume(&self.plan, &self.run, run_projection), self.projection);
     }
 }
 

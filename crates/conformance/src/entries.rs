@@ -13,7 +13,7 @@ use windlass_store::commit::{Commit, Committed, RunChange};
 use windlass_store::run::{RunStatus, Since};
 use windlass_store::{Store, StoreError};
 
-use crate::fixture::{origin, publication, standing};
+use crate::fixture::{origin, projection, publication};
 
 /// An id with this number.
 pub fn id<I: std::str::FromStr<Err: std::fmt::Debug>>(prefix: &str, n: u64) -> I {
@@ -39,7 +39,7 @@ pub fn entry(writer: u64, run: u64, expected_len: u64, n_bytes: usize) -> Commit
         expected_len: Seq(expected_len),
         create: (expected_len == 0).then(|| origin(now)),
         entry: Entry::new(now, command, vec![event]),
-        standing: standing(RunStatus::Running, now),
+        projection: projection(RunStatus::Running, now),
         snapshot: None,
         reopened: None,
     };

@@ -13,15 +13,15 @@ use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use windlass_store::StoreKey;
-use windlass_store::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
+use windlass_store::account::{AccountRow, BalanceWaiter, LedgerQuery, LedgerRow, PriceRow};
 use windlass_store::audit::{AuditQuery, AuditRow};
 use windlass_store::blob::FoundBlobs;
 use windlass_store::commit::{Commit, Committed};
 use windlass_store::flow::{FlowQuery, FlowRow, Publication, Published, VersionRef, VersionRow};
 use windlass_store::hint::Hints;
-use windlass_store::job::{JobQuery, JobRow, LetterGroup, ReadyPlace};
+use windlass_store::job::{DeadLetterGroup, JobQuery, JobRow, ReadyCursor};
 use windlass_store::log::{LogRow, LogsOf};
-use windlass_store::outbox::{Message, OutboxPlace, Party, Undelivered, WaitingTree};
+use windlass_store::outbox::{Message, OutboxCursor, Party, Undelivered, WaitingTree};
 use windlass_store::page::{NameRange, Page, Part};
 use windlass_store::queue::{Held, QueueDepth, QueueSettings, Spent};
 use windlass_store::ready::{KeyQuery, KeyRows, ReadyQuery};
@@ -36,7 +36,7 @@ use windlass_store::{Memory, Store, StoreError};
 type OnCommit = Box<dyn Fn(&Memory, &[Commit]) -> bool + Send + Sync>;
 type OnMessages = Box<dyn Fn(&Party, Vec<Message>) -> Vec<Message> + Send + Sync>;
 type OnPrices = Box<dyn Fn() -> Result<(), StoreError> + Send + Sync>;
-type OnAccountsInNeed = Box<dyn Fn(Option<&str>) -> Result<(), StoreError> + Send + Sync>;
+type OnAccountsWithWaiters = Box<dyn Fn(Option<&str>) -> Result<(), StoreError> + Send + Sync>;
 type OnSave = Box<dyn Fn() -> Result<(), StoreError> + Send + Sync>;
 
 /// A store in memory with a hook before or after some of its verbs. The default hooks change nothing.
@@ -49,7 +49,7 @@ pub struct FaultyStore {
     /// Called before prices are read.
     pub on_prices: OnPrices,
     /// Called before accounts with waiting runs are read, with the account if the caller names one.
-    pub on_accounts_in_need: OnAccountsInNeed,
+    pub on_accounts_with_waiters: OnAccountsWithWaiters,
     /// Called before a row is written that is no part of a commit.
     pub on_save: OnSave,
     /// Messages that were read so far.
@@ -70,7 +70,7 @@ impl FaultyStore {
             on_commit: Box::new(|_, _| true),
             on_messages: Box::new(|_, sent| sent),
             on_prices: Box::new(|| Ok(())),
-            on_accounts_in_need: Box::new(|_| Ok(())),
+            on_accounts_with_waiters: Box::new(|_| Ok(())),
             on_save: Box::new(|| Ok(())),
             n_messages: AtomicUsize::new(0),
         }
@@ -120,7 +120,7 @@ macro_rules! forward {
             async fn outbox(
                 &self,
                 now: Timestamp,
-                after: Option<OutboxPlace>,
+                after: Option<OutboxCursor>,
                 limit: usize,
             ) -> Result<Vec<Undelivered>, StoreError> {
                 let read = self.memory.outbox(now, after, limit).await?;
@@ -158,13 +158,13 @@ macro_rules! forward {
                 self.memory.prices(project).await
             }
 
-            async fn accounts_in_need(
+            async fn accounts_with_waiters(
                 &self,
                 project: &Project,
                 account: Option<String>,
             ) -> Result<Vec<AccountRow>, StoreError> {
-                (self.on_accounts_in_need)(account.as_deref())?;
-                self.memory.accounts_in_need(project, account).await
+                (self.on_accounts_with_waiters)(account.as_deref())?;
+                self.memory.accounts_with_waiters(project, account).await
             }
 
             async fn save_server(&self, row: ServerRow) -> Result<(), StoreError> {
@@ -211,18 +211,18 @@ forward! {
         jobs(query: JobQuery) -> Page<JobRow>;
         attempts(job: JobId, after: u32, limit: usize) -> Vec<Attempt>;
         ready(query: ReadyQuery) -> Vec<JobRow>;
-        ready_places(query: ReadyQuery) -> Vec<ReadyPlace>;
+        ready_cursors(query: ReadyQuery) -> Vec<ReadyCursor>;
         ready_by_key(query: KeyQuery) -> KeyRows;
         account(id: &str) -> Option<AccountRow>;
         accounts() -> Vec<AccountRow>;
         accounts_after(after: Option<String>, limit: usize) -> Vec<AccountRow>;
-        in_need(account: String, within: Amount, limit: usize) -> Vec<InNeed>;
+        balance_waiters(account: String, within: Amount, limit: usize) -> Vec<BalanceWaiter>;
         services(names: NameRange) -> Vec<ServiceRow>;
         live_services(alive_since: Timestamp, names: NameRange) -> Vec<LiveService>;
         queues(names: NameRange, now: Timestamp) -> Vec<QueueDepth>;
         held(queue: String) -> Held;
         spent() -> Vec<Spent>;
-        dead_letter_groups(queue: String) -> Vec<LetterGroup>;
+        dead_letter_groups(queue: String) -> Vec<DeadLetterGroup>;
         schedule(id: ScheduleId) -> Option<Scheduled>;
         schedules(part: Part) -> Page<Scheduled>;
         audit(query: AuditQuery) -> Vec<(Seq, AuditRow)>;

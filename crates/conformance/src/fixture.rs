@@ -124,7 +124,7 @@ pub fn origin(now: Timestamp) -> Origin {
 }
 
 /// The projection of a run with this status.
-pub fn standing(status: RunStatus, now: Timestamp) -> RunProjection {
+pub fn projection(status: RunStatus, now: Timestamp) -> RunProjection {
     RunProjection {
         status,
         round: 1,
@@ -209,7 +209,7 @@ impl<'s> StoreFixture<'s> {
                 expected_len: Seq(expected_len),
                 create: (expected_len == 0).then(|| origin(now)),
                 entry: Entry::new(now, command, vec![event]),
-                standing: standing(status, now),
+                projection: projection(status, now),
                 snapshot: None,
                 reopened: None,
             }),
@@ -227,7 +227,7 @@ impl<'s> StoreFixture<'s> {
     ) -> Result<Committed, StoreError> {
         let mut commit = self.entry(run, 0, status, now);
         let row = commit.run.as_mut().unwrap();
-        change(row.create.as_mut().unwrap(), &mut row.standing);
+        change(row.create.as_mut().unwrap(), &mut row.projection);
         self.commit(commit).await
     }
 

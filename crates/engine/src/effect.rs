@@ -18,7 +18,7 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     /// Make this call, through a worker, a job, a function, a script or a child run.
-    Call(Box<Order>),
+    Call(Box<CallSpec>),
     /// The worker of this call should stop; an answer is no longer needed, or only as a confirmation.
     Cancel { node: NodePath, fence: Fence, exec: Exec },
     /// Post this to the ledger, in the same commit.
@@ -33,7 +33,7 @@ pub enum Effect {
 
 /// One call, with everything its maker needs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Order {
+pub struct CallSpec {
     pub run: RunId,
     pub node: NodePath,
     pub visit: Visit,

@@ -17,7 +17,7 @@ const LEFT_OUT: [&str; 13] = [
 
 /// Something worth reading about a run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Line {
+pub struct EventLine {
     pub level: Level,
     /// The node it is about; absent = the run.
     pub node: Option<NodePath>,
@@ -27,7 +27,7 @@ pub struct Line {
 }
 
 /// The line of an event; `None` = it has none.
-pub fn line(event: &Event) -> Option<Line> {
+pub fn line(event: &Event) -> Option<EventLine> {
     let (level, message) = said(event)?;
     let node = match event {
         Event::Logged { node, .. } => node.clone(),
@@ -58,7 +58,7 @@ pub fn line(event: &Event) -> Option<Line> {
         | Event::Funded { .. }
         | Event::Ended { .. } => None,
     };
-    Some(Line { level, node, message, data: data(event) })
+    Some(EventLine { level, node, message, data: data(event) })
 }
 
 /// The attempt that an event is the end of.

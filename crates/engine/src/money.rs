@@ -19,7 +19,7 @@ use crate::reference::{Facts, Template};
 pub use amount::Amount;
 pub use bill::{Bill, Reserve};
 pub use key::{charge_key, job_charge_key, job_of_key, node_of_key, place_of_key};
-pub use ledger::{Account, Book, LedgerFault, Movement, MovementKind, Posted, Settlement, settle};
+pub use ledger::{Account, AccountLedger, LedgerFault, Movement, MovementKind, Posted, Settlement, settle};
 
 /// The cost of a call in its definition.
 #[derive(Debug, Clone, PartialEq)]

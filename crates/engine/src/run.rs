@@ -15,8 +15,8 @@ pub mod decide;
 mod dry_run;
 mod effects;
 pub(crate) mod facts;
+mod node_view;
 mod parked;
-mod place;
 pub mod state;
 mod tree;
 pub(crate) mod view;
@@ -45,8 +45,8 @@ pub use cost::Totals;
 pub use dry_run::{
     CostEstimate, DRY_RUN_NODES_MAX, DryRunCall, DryRunEntry, DryRunReport, DryRunStatus, EstimateInputs,
 };
+pub use node_view::NodeView;
 use parked::Parked;
-pub use place::Place;
 use state::{ScopeState, Status};
 use waits::{Look, Waits};
 pub use why::{Cause, Reason};

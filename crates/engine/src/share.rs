@@ -45,7 +45,7 @@ impl<P: Ord + Copy> Share<P> {
 
     /// A kept claim went to a job without a class: it is used up, and the next lower class
     /// stays next.
-    pub fn gave_elsewhere(&mut self) {
+    pub fn note_grant_by_other(&mut self) {
         self.n_since = 0;
     }
 }
@@ -99,7 +99,7 @@ mod tests {
         (0..SHARE).for_each(|_| share.gave(2, 2));
         share.gave(2, 0);
         (0..SHARE).for_each(|_| share.gave(2, 2));
-        share.gave_elsewhere();
+        share.note_grant_by_other();
         assert!(!share.is_kept());
         assert_eq!(share.below(2), [0, 2]);
     }

@@ -107,7 +107,7 @@ fn a_retried_branch_has_keys_of_its_own() {
         let keys: Vec<&str> = world.effects.iter().filter_map(of).collect();
         (keys.len(), keys.into_iter().collect::<BTreeSet<_>>().len())
     };
-    let calls = keys(|effect| if let Effect::Call(order) = effect { Some(&order.key) } else { None });
+    let calls = keys(|effect| if let Effect::Call(spec) = effect { Some(&spec.key) } else { None });
     let moves =
         keys(|effect| if let Effect::Move { movement, .. } = effect { Some(&movement.key) } else { None });
     assert_eq!((calls, moves), ((2, 2), (3, 3)));

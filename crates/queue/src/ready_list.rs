@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::id::JobId;
 use windlass_engine::time::Timestamp;
-use windlass_store::job::{JobRow, ReadyPlace, due_at};
+use windlass_store::job::{JobRow, ReadyCursor, due_at};
 
 use crate::run_jobs::RunJobs;
 
@@ -35,8 +35,8 @@ impl ReadyKey {
     }
 
     /// The same position in the form of the store.
-    pub(crate) fn position(self) -> ReadyPlace {
-        ReadyPlace { priority: self.urgency.0, due_at: self.due, id: self.id }
+    pub(crate) fn position(self) -> ReadyCursor {
+        ReadyCursor { priority: self.urgency.0, due_at: self.due, id: self.id }
     }
 
     pub(crate) fn due(self) -> Timestamp {
@@ -44,8 +44,8 @@ impl ReadyKey {
     }
 
     /// The position before all jobs of a priority, which may differ from the priority of this job.
-    pub(crate) fn start_of(self, priority: i32) -> ReadyPlace {
-        ReadyPlace { priority, due_at: Timestamp(i64::MIN), id: self.id }
+    pub(crate) fn start_of(self, priority: i32) -> ReadyCursor {
+        ReadyCursor { priority, due_at: Timestamp(i64::MIN), id: self.id }
     }
 
     pub(crate) fn urgency(self) -> Reverse<i32> {

@@ -86,7 +86,7 @@ impl RunJobs {
         if given.is_run {
             self.share.gave(top.priority(), given.priority());
         } else {
-            self.share.gave_elsewhere();
+            self.share.note_grant_by_other();
         }
         self.n_before_class_read = self.n_before_class_read.saturating_sub(1);
     }

@@ -23,7 +23,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use windlass_engine::counter::Fence;
-use windlass_engine::effect::Order;
+use windlass_engine::effect::CallSpec;
 use windlass_engine::id::RunId;
 use windlass_engine::input::CallOutcome;
 use windlass_engine::plan::Exec;
@@ -50,7 +50,7 @@ const SCRIPTS_MAX: usize = 32;
 const RECHECK_MS_MIN: u64 = 100;
 
 /// Raises the recheck interval of a suspended call to the minimum.
-pub(crate) fn unhurry(outcome: &mut CallOutcome) {
+pub(crate) fn clear_retry_delay(outcome: &mut CallOutcome) {
     if let CallOutcome::Suspended { recheck_ms: Some(ms), .. } = outcome {
         *ms = RECHECK_MS_MIN.max(*ms);
     }
@@ -139,8 +139,8 @@ impl Calls {
 
     /// Makes a call of the kind http or script and returns its outcome. When the token is cancelled, it stops the
     /// worker or script as far as possible and returns `CallOutcome::Canceled`.
-    pub(crate) async fn call(&self, order: &Order, cancel: &CancellationToken) -> CallResult {
-        let limit = self.limit(order);
+    pub(crate) async fn call(&self, spec: &CallSpec, cancel: &CancellationToken) -> CallResult {
+        let limit = self.limit(spec);
         if limit.left.is_zero() {
             let outcome = failed(FaultKind::Timeout, "no time was left to make the call");
             return CallResult::of(outcome);
@@ -148,11 +148,11 @@ impl Calls {
         // Names the chosen worker also when the call is given up halfway.
         let worker = OnceLock::new();
         let calling = async {
-            match &order.exec {
-                Exec::Http => self.call_worker(order, limit, &worker).await,
-                Exec::Script(script) => self.call_script(order, script, limit).await,
+            match &spec.exec {
+                Exec::Http => self.call_worker(spec, limit, &worker).await,
+                Exec::Script(script) => self.call_script(spec, script, limit).await,
                 Exec::Func { .. } | Exec::Queue | Exec::Flow { .. } => {
-                    (misdirected(&order.exec), Log::default())
+                    (misdirected(&spec.exec), Log::default())
                 }
             }
         };
@@ -161,13 +161,13 @@ impl Calls {
             () = cancel.cancelled() => (CallOutcome::Canceled, Log::default()),
             ended = calling => ended,
         };
-        unhurry(&mut outcome);
+        clear_retry_delay(&mut outcome);
         CallResult { outcome, worker: worker.into_inner(), log }
     }
 
-    fn limit(&self, order: &Order) -> CallLimit {
+    fn limit(&self, spec: &CallSpec) -> CallLimit {
         let now = self.clock().now();
-        let deadline = order.deadline.unwrap_or_else(|| match order.timeout_ms {
+        let deadline = spec.deadline.unwrap_or_else(|| match spec.timeout_ms {
             0 => now.after(u64::try_from(self.settings().call_timeout.as_millis()).unwrap_or(u64::MAX)),
             ms => now.after(ms),
         });

@@ -223,7 +223,7 @@ impl Cluster {
         let membership = &self.state().membership;
         if self.is_shared() && membership.to_sweep.swap(false, Ordering::Relaxed) {
             let own = Some(self.owner());
-            let swept = self.report_all_lost(0, |row| row.standing.owner == own).await;
+            let swept = self.report_all_lost(0, |row| row.projection.owner == own).await;
             membership.to_sweep.fetch_or(swept.is_err(), Ordering::Relaxed);
             swept?;
         }
@@ -234,7 +234,7 @@ impl Cluster {
     async fn take_over(&self) {
         self.runs().poll_due_soon();
         self.jobs().take_over();
-        self.look_everywhere().await;
+        self.refresh_everything().await;
     }
 
     /// Reports the calls of dead servers in runs of an owner without a heartbeat for so long.

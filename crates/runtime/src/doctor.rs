@@ -134,8 +134,8 @@ impl Doctor {
         if view.state.status.is_ended() || findings.len() >= FINDINGS_MAX {
             return Ok(None);
         }
-        if status(&view.state) != view.row.standing.status
-            || view.state.wake_at() != view.row.standing.wake_at
+        if status(&view.state) != view.row.projection.status
+            || view.state.wake_at() != view.row.projection.wake_at
         {
             findings.push(DoctorFinding::about(run, "its row differs from its journal"));
         }

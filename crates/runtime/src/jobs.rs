@@ -47,7 +47,7 @@ use relay::Relay;
 
 pub use act::JobError;
 pub use create::{BATCH_MAX, CreateError, CreatedJob};
-pub use dead_letter::{DEAD_LETTERS_MAX, DeadLetters, LetterSelector, MovedDeadLetters, ReplayRequest};
+pub use dead_letter::{DEAD_LETTERS_MAX, DeadLetterSelector, DeadLetters, MovedDeadLetters, ReplayRequest};
 pub use limit::{LimitError, RATE_MS_MAX};
 pub use queues::QueueView;
 pub use relay::RedisStats;
@@ -123,7 +123,7 @@ pub enum ClaimVerdict {
 
 /// Jobs that were handed out and could not be claimed.
 #[derive(Debug, Default)]
-struct Lost {
+struct LostClaims {
     /// Another writer changed the job in between: mostly a server that handed it out too.
     to_others: AtomicU64,
     /// Another server had the turn at a queue with limits.
@@ -144,7 +144,7 @@ pub(crate) struct JobsState {
     /// Held during a turn at a queue with limits, on a shared store.
     queue_locks: KeyedLocks,
     /// Failed claims since the server started.
-    lost: Lost,
+    lost: LostClaims,
     /// Held during a change of a queue's settings: each change reads all of them and writes them back.
     settings: Mutex<()>,
     /// Dead letters are moved by one request at a time: the same one, sent again while the first still runs, would
@@ -161,7 +161,7 @@ impl JobsState {
         JobsState {
             dispatch: if knows_all { Dispatcher::alone(limits) } else { Dispatcher::new(limits) },
             relay,
-            lost: Lost::default(),
+            lost: LostClaims::default(),
             sooner: Notify::new(),
             sweep_at: AtomicI64::new(0),
             closed: CancellationToken::new(),
@@ -172,7 +172,7 @@ impl JobsState {
     }
 
     /// Jobs as they are from now on.
-    fn heard(&self, rows: impl IntoIterator<Item = JobRow>) {
+    fn offer_rows(&self, rows: impl IntoIterator<Item = JobRow>) {
         if self.dispatch.offer(rows) {
             self.sooner.notify_one();
         }
@@ -231,7 +231,7 @@ impl Jobs {
 
     /// Claims lost to another server's change, and claims lost because another server had the turn at the queue.
     pub(crate) fn n_lost_claims(&self) -> (u64, u64) {
-        let Lost { to_others, turns } = &self.state().lost;
+        let LostClaims { to_others, turns } = &self.state().lost;
         (to_others.load(Ordering::Relaxed), turns.load(Ordering::Relaxed))
     }
 
@@ -264,7 +264,7 @@ impl Jobs {
         self.state().dispatch.ended(ended);
         self.stats().record_jobs(changes, self.clock().now());
         if !open.is_empty() {
-            self.state().heard(open.into_iter().cloned().map(written));
+            self.state().offer_rows(open.into_iter().cloned().map(written));
         }
     }
 }

@@ -214,7 +214,7 @@ impl Runs {
 
     /// Another server wrote to these runs and keeps their wake-ups.
     pub(crate) fn on_foreign_commits<'r>(&self, runs: impl IntoIterator<Item = &'r RunId>) {
-        self.state().timers.written_elsewhere(runs);
+        self.state().timers.forget_written(runs);
     }
 
     /// Drops runs from memory that nothing happened to for a while.
@@ -312,7 +312,7 @@ impl Runs {
 
     async fn started_before(&self, run: RunId) -> Result<StartedRun, StartError> {
         let row = self.store().run(self.project(), RunRef::Id(run)).await.map_err(RuntimeError::from)?;
-        let status = row.map_or(RunStatus::Pending, |row| row.standing.status);
+        let status = row.map_or(RunStatus::Pending, |row| row.projection.status);
         Ok(StartedRun { run, status, created: false })
     }
 
@@ -336,14 +336,14 @@ impl Runs {
     pub async fn wait_ended(&self, run: RunId, at_most: Duration) -> Result<Option<RunStatus>, RuntimeError> {
         let mut end = self.feed().end_of(run);
         let row = self.store().run(self.project(), RunRef::Id(run)).await?;
-        let status = row.map(|row| row.standing.status);
+        let status = row.map(|row| row.projection.status);
         if status.is_none_or(|status| !status.is_open()) {
             return Ok(status);
         }
         if let Some(status) = end.within(at_most).await {
             return Ok(Some(status));
         }
-        Ok(self.store().run(self.project(), RunRef::Id(run)).await?.map(|row| row.standing.status))
+        Ok(self.store().run(self.project(), RunRef::Id(run)).await?.map(|row| row.projection.status))
     }
 
     /// Everything that becomes durable from now on.

@@ -23,7 +23,7 @@ use windlass_engine::path::NodePath;
 use windlass_engine::run::state::{Phase, Stage as WorkStage};
 use windlass_engine::time::Timestamp;
 use windlass_store::commit::JobChange;
-use windlass_store::projection::moments::Moment;
+use windlass_store::projection::metric_event::MetricEvent;
 
 use crate::part::{RuntimePart, part};
 use crate::runs::cached_run::CachedRun;
@@ -170,24 +170,30 @@ impl Stats {
     }
 
     /// Records a durable commit of a run, with the jobs of the commit.
-    pub(crate) fn record_run(&self, hot: &CachedRun, moments: &[Moment], jobs: &[JobChange], now: Timestamp) {
-        if moments.is_empty() {
+    pub(crate) fn record_run(
+        &self,
+        cached: &CachedRun,
+        metric_events: &[MetricEvent],
+        jobs: &[JobChange],
+        now: Timestamp,
+    ) {
+        if metric_events.is_empty() {
             return;
         }
-        let (run, plan) = (&hot.run, &hot.plan);
+        let (run, plan) = (&cached.run, &cached.plan);
         let progress = |node: &NodePath| node_progress(run.place(plan, node).map(|place| place.phase));
         let is_call = |node: &NodePath| run.place(plan, node).is_some_and(|place| place.call.is_some());
         let of = CommittedRun {
             run: run.id,
             created_at: run.created_at,
             round: run.round,
-            flow: hot.flow,
+            flow: cached.flow,
             plan,
             jobs: CallJobs::of(run.id, jobs),
             is_call: &is_call,
             progress: &progress,
         };
-        self.lock().record_all(&of, moments, now);
+        self.lock().record_all(&of, metric_events, now);
     }
 
     /// Records durable changes of jobs for their queues.

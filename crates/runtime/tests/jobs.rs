@@ -108,7 +108,7 @@ async fn say(server: &Runtime, end: JobEnd) -> ClaimVerdict {
 async fn ended(server: &Runtime, run: RunId) -> (RunStatus, Value) {
     let status = server.runs().wait_ended(run, PATIENCE).await.unwrap().unwrap();
     let row = server.runs().view(run).await.unwrap().unwrap().row;
-    (status, row.standing.shared.map(|shared| (*shared).clone()).unwrap_or_default())
+    (status, row.projection.shared.map(|shared| (*shared).clone()).unwrap_or_default())
 }
 
 #[tokio::test]
@@ -280,7 +280,7 @@ async fn a_step_that_no_worker_claimed_ends_with_its_time() {
     assert_eq!(ended(&server, run).await.0, RunStatus::Failed);
     assert!(begun.elapsed() < Duration::from_secs(30), "the watchdog's time was waited for");
     let row = server.runs().view(run).await.unwrap().unwrap().row;
-    let error = row.standing.error.unwrap().fault.message;
+    let error = row.projection.error.unwrap().fault.message;
     assert!(error.contains("no time was left: no worker had claimed it"), "{error}");
     assert!(server.jobs().claim(ClaimRequest { wait: Duration::ZERO, ..claim(1) }).await.unwrap().is_empty());
     assert_eq!(server.doctor().examine(false).await.unwrap().findings, []);

@@ -190,8 +190,8 @@ async fn finish_at_once(servers: &[Runtime], claimed: Vec<LeasedJob>, winners: &
 async fn check_run(server: &Runtime, run: RunId, winners: &Winners) {
     // The worker of the last node was answered when the end of the run was durable.
     let view = server.runs().view(run).await.unwrap().unwrap();
-    assert_eq!(view.row.standing.status, RunStatus::Completed);
-    let cost = view.row.standing.cost;
+    assert_eq!(view.row.projection.status, RunStatus::Completed);
+    let cost = view.row.projection.cost;
     assert_eq!((cost.estimated.0, cost.actual.0), (N_NODES * ESTIMATE, N_NODES * ACTUAL));
     let nodes = &view.plan.root.nodes;
     assert_eq!(nodes.len() as i64, N_NODES);

@@ -70,14 +70,14 @@ impl Server {
 
     async fn shared(&self, run: RunId) -> Value {
         let row = self.runtime.runs().view(run).await.unwrap().unwrap().row;
-        (*row.standing.shared.unwrap()).clone()
+        (*row.projection.shared.unwrap()).clone()
     }
 
     /// Waits until the run has this status.
     async fn reaches(&self, run: RunId, status: RunStatus) {
         let begun = Instant::now();
         loop {
-            let found = self.runtime.runs().view(run).await.unwrap().unwrap().row.standing.status;
+            let found = self.runtime.runs().view(run).await.unwrap().unwrap().row.projection.status;
             if found == status {
                 return;
             }
@@ -114,13 +114,13 @@ fn chain(names: &[&str], func: &str) -> Value {
 }
 
 /// A directory of its own, deleted at the end, or a database.
-struct Place(PathBuf, OnceCell<Arc<dyn Store>>);
+struct StoreFile(PathBuf, OnceCell<Arc<dyn Store>>);
 
-impl Place {
+impl StoreFile {
     fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("windlass-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
-        Place(path, OnceCell::new())
+        StoreFile(path, OnceCell::new())
     }
 
     async fn store(&self) -> Arc<dyn Store> {
@@ -139,7 +139,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for StoreFile {
     fn drop(&mut self) {
         drop(std::fs::remove_dir_all(&self.0));
     }
@@ -214,7 +214,7 @@ async fn an_unknown_function_fails_its_node_with_its_name() {
     let run = server.start(&flow, json!({"x": 1})).await;
     assert_eq!(server.end(run).await, RunStatus::Failed);
     let view = server.runtime.runs().view(run).await.unwrap().unwrap();
-    assert!(view.row.standing.error.unwrap().fault.message.contains("nonesuch"));
+    assert!(view.row.projection.error.unwrap().fault.message.contains("nonesuch"));
 }
 
 fn timer(ms: u64) -> Value {
@@ -236,7 +236,7 @@ async fn a_timer_is_never_early_and_hardly_late() {
 
 #[tokio::test]
 async fn a_timer_that_passed_while_no_server_ran_fires_late() {
-    let place = Place::new("timer");
+    let place = StoreFile::new("timer");
     let server = Server::on(place.store().await, Functions::built_in()).await;
     let flow = server.publish("timer", timer(300)).await;
     let run = server.start(&flow, json!({})).await;
@@ -249,7 +249,7 @@ async fn a_timer_that_passed_while_no_server_ran_fires_late() {
 
 #[tokio::test]
 async fn a_call_that_died_with_its_server_is_made_again() {
-    let place = Place::new("recovery");
+    let place = StoreFile::new("recovery");
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = calls.clone();
     let stuck = Functions::built_in().with_async("work", move |_| {
@@ -340,7 +340,7 @@ async fn a_flow_that_calls_one_that_is_not_there_fails_with_its_name() {
     let run = server.start(&outer, json!({})).await;
     assert_eq!(server.end(run).await, RunStatus::Failed);
     let view = server.runtime.runs().view(run).await.unwrap().unwrap();
-    assert!(view.row.standing.error.unwrap().fault.message.contains("nonesuch"));
+    assert!(view.row.projection.error.unwrap().fault.message.contains("nonesuch"));
 }
 
 #[tokio::test]
@@ -393,11 +393,11 @@ fn spin() -> Value {
 
 #[tokio::test]
 async fn a_server_that_drains_leaves_a_spinning_run_to_the_next() {
-    let place = Place::new("spin");
+    let place = StoreFile::new("spin");
     let server = Server::on(place.store().await, Functions::built_in()).await;
     let flow = server.publish("spin", spin()).await;
     let run = server.start(&flow, json!({"text": "hay"})).await;
-    let state = server.runtime.runs().view(run).await.unwrap().unwrap().row.standing;
+    let state = server.runtime.runs().view(run).await.unwrap().unwrap().row.projection;
     assert_eq!((state.status, state.wake_at), (RunStatus::Running, Some(state.updated_at)));
     let begun = Instant::now();
     server.runtime.shut_down(PATIENCE).await;

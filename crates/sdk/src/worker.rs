@@ -169,13 +169,20 @@ impl Worker {
         let push_state = Arc::new(push::PushState::new(services.clone(), slots));
         let held = Arc::new(held_leases::HeldLeases::default());
         let url = push.as_ref().map(|(_, url)| url.clone());
-        let card = heartbeat::WorkerCard::new(&id, url, &services, slots, pull);
+        let registration = heartbeat::WorkerRegistration::new(&id, url, &services, slots, pull);
         // Signs of life go on while the worker drains: it is busy, not dead.
         let drained = CancellationToken::new();
         let load = load_of(&push_state, &held);
         let (leave, lost) = (shutdown.child_token(), CancellationToken::new());
-        let beating =
-            heartbeat::run(client.clone(), card, beat, load, leave.clone(), lost.clone(), drained.clone());
+        let beating = heartbeat::run(
+            client.clone(),
+            registration,
+            beat,
+            load,
+            leave.clone(),
+            lost.clone(),
+            drained.clone(),
+        );
         tokio::spawn(beating);
         let working = TaskTracker::new();
         let mut serving = None;

@@ -115,9 +115,9 @@ impl Listener {
             tracing::debug!(%error, "a connection keeps its delay");
         }
         let answering = RequestCount::default();
-        let patience =
+        let timeouts =
             ConnectionTimeouts { head: self.options.head_timeout, write: self.options.write_timeout };
-        let stream = TimedConnection::new(stream, answering.clone(), patience);
+        let stream = TimedConnection::new(stream, answering.clone(), timeouts);
         let mut builder = http1::Builder::new();
         builder.timer(TokioTimer::new()).max_buf_size(HEAD_BYTES);
         // It counts from the end of the request before: it is the time that a kept connection may be idle.

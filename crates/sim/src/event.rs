@@ -1,7 +1,7 @@
 //! Events that are scheduled in a world.
 
 use windlass_engine::counter::{Epoch, Fence};
-use windlass_engine::effect::Order;
+use windlass_engine::effect::CallSpec;
 use windlass_engine::id::{JobId, RunId};
 use windlass_engine::input::CallOutcome;
 use windlass_engine::job::JobOutcome;
@@ -17,7 +17,7 @@ pub(crate) enum SimEvent {
     /// A client takes its next action.
     Client(usize),
     /// A call reaches its worker.
-    Arrive { by: (usize, Epoch), order: Unordered<Order> },
+    Arrive { by: (usize, Epoch), order: Unordered<CallSpec> },
     /// An answer arrives. `by`: over the connection of this epoch of a server; else through the API.
     Return {
         run: RunId,

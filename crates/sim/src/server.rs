@@ -109,13 +109,13 @@ impl SimWorld {
         server: usize,
         run: RunId,
         input: &Input,
-        along: &SimExtraWrites,
+        extra: &SimExtraWrites,
     ) -> Result<SimReply, Violation> {
         let mut short: BTreeSet<NodePath> = BTreeSet::new();
         // The balance of the account when it was found insufficient, valid at that revision.
         let mut insufficient: Option<(i64, Unmoved)> = None;
         for _ in 0..RETRIES_MAX {
-            let Some(mut cached) = self.load(server, run, along.create.is_some()) else {
+            let Some(mut cached) = self.load(server, run, extra.create.is_some()) else {
                 return Ok(SimReply::Nothing);
             };
             let before = cached.run.clone();
@@ -129,13 +129,13 @@ impl SimWorld {
                 Err(_) if self.is_outdated(server, &cached) => continue,
                 Err(refusal) => return Ok(SimReply::Refused(refusal)),
             };
-            if step.events.is_empty() && along.delivered.is_empty() && along.jobs.is_empty() {
+            if step.events.is_empty() && extra.delivered.is_empty() && extra.jobs.is_empty() {
                 if self.is_outdated(server, &cached) {
                     continue;
                 }
                 return Ok(SimReply::Taken);
             }
-            let mut commit = self.draft(server, &mut cached, &step, along);
+            let mut commit = self.draft(server, &mut cached, &step, extra);
             commit.unmoved.extend(insufficient.as_ref().map(|(_, at)| at.clone()));
             if self.bug == Some(PlantedBug::EffectBeforeCommit) {
                 self.carry_out(server, &cached, &step)?;
@@ -156,7 +156,7 @@ impl SimWorld {
                 WriteOutcome::Again => {
                     self.servers[server].cached.remove(&run);
                 }
-                WriteOutcome::Short { .. } if self.bug == Some(PlantedBug::Overdraft) => {
+                WriteOutcome::InsufficientFunds { .. } if self.bug == Some(PlantedBug::Overdraft) => {
                     self.overdraw = true;
                 }
                 WriteOutcome::Moved => {
@@ -164,7 +164,7 @@ impl SimWorld {
                     short.clear();
                     insufficient = None;
                 }
-                WriteOutcome::Short { nodes, balance, at } => {
+                WriteOutcome::InsufficientFunds { nodes, balance, at } => {
                     short.extend(nodes);
                     insufficient = Some((balance, at));
                 }
@@ -227,7 +227,7 @@ impl SimWorld {
         let events = entries.iter().flat_map(|entry| entry.events.iter().map(|event| (entry.at, event)));
         let state = Run::replay(run, &plan, events);
         let projection = match self.store.row(run) {
-            Some(row) => Projection::resume(&plan, &state, &row.standing),
+            Some(row) => Projection::resume(&plan, &state, &row.projection),
             None => Projection::default(),
         };
         Some(SimCachedRun { run: state, plan, projection, len })
@@ -238,24 +238,24 @@ impl SimWorld {
         server: usize,
         cached: &mut SimCachedRun,
         step: &RunStep,
-        along: &SimExtraWrites,
+        extra: &SimExtraWrites,
     ) -> Commit {
         let command = self.store.command();
         let owner = self.servers[server].owner();
         let rows = project(&mut cached.projection, &cached.run, step, Some(owner), self.now);
         let cancels = rows.cancel.iter().filter_map(|id| self.store.job(*id)).collect();
-        let create = along.create.clone().filter(|_| cached.len == Seq::ZERO);
+        let create = extra.create.clone().filter(|_| cached.len == Seq::ZERO);
         let mut commit = if step.events.is_empty() {
             Commit::new(&Project::DEFAULT, command, self.now)
         } else {
             rows.into_commit(command, self.now, &cached.run, cached.len, step.clone(), create)
         };
-        let own: BTreeSet<_> = along.jobs.iter().map(|change| change.job.id).collect();
+        let own: BTreeSet<_> = extra.jobs.iter().map(|change| change.job.id).collect();
         commit
             .jobs
             .extend(cancelled(cancels, self.now).into_iter().filter(|change| !own.contains(&change.job.id)));
-        commit.jobs.extend(along.jobs.iter().cloned());
-        commit.delivered.clone_from(&along.delivered);
+        commit.jobs.extend(extra.jobs.iter().cloned());
+        commit.delivered.clone_from(&extra.delivered);
         self.apply_bug(cached, step, &mut commit);
         commit
     }
@@ -268,7 +268,7 @@ impl SimWorld {
             }
             Some(PlantedBug::AgendaForgotten) if cached.run.is_unfinished() => {
                 if let Some(change) = &mut commit.run {
-                    change.standing.wake_at = None;
+                    change.projection.wake_at = None;
                 }
             }
             Some(PlantedBug::ChargePerAttempt) => commit.postings.extend(charges_again(cached, step)),
@@ -299,12 +299,12 @@ impl SimWorld {
     ) -> Result<WriteOutcome, Violation> {
         self.interleave_write(server, &commit)?;
         loop {
-            let heard = self.store.commit(commit.clone(), &mut self.faults, &mut self.rng);
-            if matches!(heard, CommitReply::Answer(Ok(_)) | CommitReply::Unknown { happened: true }) {
+            let reply = self.store.commit(commit.clone(), &mut self.faults, &mut self.rng);
+            if matches!(reply, CommitReply::Answer(Ok(_)) | CommitReply::Unknown { happened: true }) {
                 self.observe(cached, &commit)?;
             }
-            return Ok(match heard {
-                CommitReply::Answer(answer) => self.heard(answer),
+            return Ok(match reply {
+                CommitReply::Answer(answer) => self.outcome_of(answer),
                 CommitReply::Unknown { .. } if self.bug == Some(PlantedBug::BlindRetry) => {
                     commit.command = self.store.command();
                     if let Some(change) = &mut commit.run {
@@ -323,12 +323,22 @@ impl SimWorld {
         }
     }
 
-    fn heard(&mut self, answer: Result<Committed, StoreError>) -> WriteOutcome {
+    fn outcome_of(&mut self, answer: Result<Committed, StoreError>) -> WriteOutcome {
         match answer {
             Ok(_) => WriteOutcome::Yes,
-            Err(StoreError::Refused(Forbidden::Short { keys, account, balance, revision, .. })) => {
+            Err(StoreError::Refused(Forbidden::InsufficientFunds {
+                keys,
+                account,
+                balance,
+                revision,
+                ..
+            })) => {
                 let nodes = keys.iter().filter_map(|key| node_of_key(key)).collect();
-                WriteOutcome::Short { nodes, balance: balance.0, at: Unmoved { account, revision } }
+                WriteOutcome::InsufficientFunds {
+                    nodes,
+                    balance: balance.0,
+                    at: Unmoved { account, revision },
+                }
             }
             Err(StoreError::Refused(Forbidden::RequestTaken { existing, .. })) => {
                 WriteOutcome::Existing(existing)
@@ -415,7 +425,7 @@ enum WriteOutcome {
     Again,
     /// The balance has changed since calls were found unaffordable: decide again.
     Moved,
-    Short {
+    InsufficientFunds {
         nodes: BTreeSet<NodePath>,
         balance: i64,
         at: Unmoved,

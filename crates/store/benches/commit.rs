@@ -101,10 +101,10 @@ fn commits_of_a_run() -> Vec<Commit> {
         let step = run.submit(&plan, &next, &Given::at(now)).unwrap();
         let rows = project(&mut projection, &run, &step, Some(owner), now);
         for effect in &step.effects {
-            if let Effect::Call(order) = effect {
+            if let Effect::Call(spec) = effect {
                 let outcome = CallOutcome::Done(Arc::new(json!("hello")));
-                let (node, worker) = (order.node.clone(), Some("worker-1".to_owned()));
-                input = Some(Input::CallEnded { node, fence: order.fence, outcome, worker });
+                let (node, worker) = (spec.node.clone(), Some("worker-1".to_owned()));
+                input = Some(Input::CallEnded { node, fence: spec.fence, outcome, worker });
             }
         }
         let len = Seq(commits.len() as u64);

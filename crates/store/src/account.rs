@@ -80,7 +80,7 @@ pub struct LedgerQuery {
 
 /// A run with calls that wait for money, and the balance that its account needs before any of them can go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InNeed {
+pub struct BalanceWaiter {
     pub run: RunId,
     pub needs: Amount,
 }
@@ -152,7 +152,9 @@ pub fn post<'p>(
     }
     if !keys.is_empty() {
         let (balance, revision) = (row.balance, row.revision);
-        return Err(Refusal::Short { account: row.id.clone(), needed, balance, keys, revision }.into());
+        return Err(
+            Refusal::InsufficientFunds { account: row.id.clone(), needed, balance, keys, revision }.into()
+        );
     }
     Ok((account, fresh))
 }
@@ -193,7 +195,7 @@ mod tests {
             charge("w", Amount(1)),
         ];
         let refused = posted(&row(100), &[], movements).unwrap_err();
-        let expected = Refusal::Short {
+        let expected = Refusal::InsufficientFunds {
             account: "a".to_owned(),
             needed: Amount(151),
             balance: Amount(100),
@@ -216,7 +218,9 @@ mod tests {
             ]
         };
         let refused = posted(&AccountRow { held: Amount(30), ..row(100) }, &known, movements()).unwrap_err();
-        let Some(Refusal::Short { needed, balance, .. }) = refused.refusal() else { panic!("{refused}") };
+        let Some(Refusal::InsufficientFunds { needed, balance, .. }) = refused.refusal() else {
+            panic!("{refused}")
+        };
         assert_eq!((needed.0, balance.0), (130, 100));
         assert!(refused.to_string().contains("130 needed, 100 there; deposit at least 30"), "{refused}");
         assert!(posted(&AccountRow { held: Amount(30), ..row(129) }, &known, movements()).is_err());

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use windlass_engine::effect::Order;
+use windlass_engine::effect::CallSpec;
 use windlass_engine::params::{Blob, MissingBlob, ParamLayer, Params, StoredLayer};
 
 use crate::error::StoreError;
@@ -41,16 +41,16 @@ pub fn blob_of(layer: &ParamLayer) -> &Blob {
 }
 
 /// The payload of the job that carries a call.
-pub(crate) fn call_payload(order: &Order) -> Value {
+pub(crate) fn call_payload(spec: &CallSpec) -> Value {
     let mut payload = json!({
-        "input": *order.input,
-        "node": order.node,
-        "attempt": order.attempt,
-        "key": order.key,
+        "input": *spec.input,
+        "node": spec.node,
+        "attempt": spec.attempt,
+        "key": spec.key,
     });
-    match order.params.stored(hash) {
+    match spec.params.stored(hash) {
         Some(stored) => payload[STORED] = json!(stored),
-        None => payload["params"] = json!(order.params),
+        None => payload["params"] = json!(spec.params),
     }
     payload
 }

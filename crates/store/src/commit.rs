@@ -37,7 +37,7 @@ pub struct Commit {
     /// A job that another commit is writing right now is refused at once instead of waited for: any other job will do.
     pub is_hasty: bool,
     /// Queues with limits that jobs are handed out from, if others do so too.
-    pub turns: Vec<Turn>,
+    pub turns: Vec<QueueGuard>,
     pub postings: Vec<Posting>,
     /// Accounts that must not have moved since they were looked at.
     pub unmoved: Vec<Unmoved>,
@@ -63,7 +63,7 @@ pub struct RunChange {
     /// Present exactly when `expected_len` is 0.
     pub create: Option<Origin>,
     pub entry: Entry,
-    pub standing: RunProjection,
+    pub projection: RunProjection,
     /// The state after this entry, when it is time for a snapshot.
     pub snapshot: Option<Vec<u8>>,
     /// Where its nodes stand, if a new round begins: for those who read the tables, not for anybody here.
@@ -82,7 +82,7 @@ pub struct JobChange {
 
 /// Jobs of a queue with limits are claimed: the commit fails if another server claimed since the limits were read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Turn {
+pub struct QueueGuard {
     pub queue: String,
     /// Claims so far. A queue without settings has none, and is not guarded.
     pub expected: u64,
@@ -158,14 +158,14 @@ impl Commit {
             if change.entry.at != self.now {
                 return Some("the entry is of another moment");
             }
-            let standing = &change.standing;
-            if standing.status.is_open() == standing.ended_at.is_some() {
+            let projection = &change.projection;
+            if projection.status.is_open() == projection.ended_at.is_some() {
                 return Some("a run has an end exactly when it has ended");
             }
-            if standing.status.is_open() && (standing.shared.is_some() || standing.result.is_some()) {
+            if projection.status.is_open() && (projection.shared.is_some() || projection.result.is_some()) {
                 return Some("a run has a shared state and a result once it has ended");
             }
-            if !standing.status.is_open() && (standing.wake_at.is_some() || standing.owner.is_some()) {
+            if !projection.status.is_open() && (projection.wake_at.is_some() || projection.owner.is_some()) {
                 return Some("a run that has ended has neither a wake-up nor an owner");
             }
         }

@@ -11,7 +11,7 @@ use windlass_engine::job::{Attempt, Job, JobSpec};
 use windlass_engine::money::{Amount, Movement};
 use windlass_engine::run::Totals;
 
-use crate::account::{AccountRow, InNeed, LedgerRow, Posting, PriceRow};
+use crate::account::{AccountRow, BalanceWaiter, LedgerRow, Posting, PriceRow};
 use crate::audit::AuditRow;
 use crate::column::Columns;
 use crate::flow::{FlowRow, VersionRow};
@@ -62,7 +62,7 @@ pub(crate) fn run<C: Columns>(columns: &mut C) -> Result<RunRow, C::Error> {
         id: columns.id()?,
         len: columns.number()?,
         origin: origin(columns)?,
-        standing: projection(columns)?,
+        projection: projection(columns)?,
     })
 }
 
@@ -205,8 +205,8 @@ pub(crate) fn ledger<C: Columns>(columns: &mut C) -> Result<LedgerRow, C::Error>
     Ok(LedgerRow { seq, posting, balance_after: columns.amount()?, at: columns.time()? })
 }
 
-pub(crate) fn in_need<C: Columns>(columns: &mut C) -> Result<InNeed, C::Error> {
-    Ok(InNeed { run: columns.id()?, needs: columns.amount()? })
+pub(crate) fn balance_waiters<C: Columns>(columns: &mut C) -> Result<BalanceWaiter, C::Error> {
+    Ok(BalanceWaiter { run: columns.id()?, needs: columns.amount()? })
 }
 
 pub(crate) fn price<C: Columns>(columns: &mut C) -> Result<PriceRow, C::Error> {

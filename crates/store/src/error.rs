@@ -41,7 +41,7 @@ pub enum Refusal {
         "account `{account}` is short: {needed} needed, {balance} there; deposit at least {}",
         .needed.saturating_sub(*.balance)
     )]
-    Short {
+    InsufficientFunds {
         account: String,
         /// The balance that all charges together need.
         needed: Amount,

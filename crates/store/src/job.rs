@@ -10,7 +10,7 @@ use windlass_engine::time::Timestamp;
 
 use crate::page::Part;
 
-pub use crate::ready::{HeldRow, KeyQuery, KeyRows, KeyTurn, Portion, ReadyPlace, ReadyQuery};
+pub use crate::ready::{HeldRow, KeyBatch, KeyQuery, KeyRows, Portion, ReadyCursor, ReadyQuery};
 
 /// A job, its revision, and its origin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -263,7 +263,7 @@ pub const GROUPS_MAX: usize = 1_000;
 
 /// Dead letters of a queue that failed in the same way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LetterGroup {
+pub struct DeadLetterGroup {
     /// Names the group: jobs whose reasons differ only in numbers, ids and quoted words have the same.
     pub fingerprint: String,
     pub n: u64,

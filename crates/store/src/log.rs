@@ -27,7 +27,7 @@ pub struct LogRow {
     /// A log in one text.
     pub text: String,
     /// A log line by line.
-    pub lines: Vec<Said>,
+    pub lines: Vec<LoggedLine>,
 }
 
 /// Which logs of a run are read; at most [`LOGS_MAX`].
@@ -41,7 +41,7 @@ pub enum LogsOf {
 
 /// One line of a log, as the worker sent it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Said {
+pub struct LoggedLine {
     pub level: Level,
     pub message: String,
     #[serde(default, skip_serializing_if = "Value::is_null")]

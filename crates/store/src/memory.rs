@@ -27,16 +27,16 @@ use windlass_engine::money::Amount;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use crate::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
+use crate::account::{AccountRow, BalanceWaiter, LedgerQuery, LedgerRow, PriceRow};
 use crate::audit::{AuditQuery, AuditRow};
 use crate::blob::FoundBlobs;
 use crate::commit::{Commit, Committed};
 use crate::error::StoreError;
 use crate::flow::{FlowQuery, FlowRow, Publication, Published, VersionRef, VersionRow};
 use crate::hint::{Hint, Hints, Listeners};
-use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, LetterGroup, ReadyPlace, ReadyQuery};
+use crate::job::{DeadLetterGroup, JobQuery, JobRow, KeyQuery, KeyRows, ReadyCursor, ReadyQuery};
 use crate::log::{LogRow, LogsOf};
-use crate::outbox::{Message, OutboxPlace, Party, Undelivered, WaitingTree};
+use crate::outbox::{Message, OutboxCursor, Party, Undelivered, WaitingTree};
 use crate::page::{NameRange, Page, Part};
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
 use crate::run::{Journal, RunGroup, RunQuery, RunRef, RunRow, Since};
@@ -166,7 +166,7 @@ forward! {
     whole {
         due / due_now(now: Timestamp, limit: usize) -> Due;
         orphans / orphans_now(now: Timestamp, dead_after_ms: u64, after: Option<RunId>, limit: usize) -> Vec<RunRow>;
-        outbox / outbox_now(now: Timestamp, after: Option<OutboxPlace>, limit: usize) -> Vec<Undelivered>;
+        outbox / outbox_now(now: Timestamp, after: Option<OutboxCursor>, limit: usize) -> Vec<Undelivered>;
         waiting_trees / waiting_trees_now(after: Option<WaitingTree>, limit: usize) -> Vec<WaitingTree>;
         retain / retain_now(before: Timestamp, limit: usize) -> Retained;
         set_back / set_back_now(now: Timestamp) -> SetBack;
@@ -192,7 +192,7 @@ forward! {
         jobs / jobs_now(query: JobQuery) -> Page<JobRow>;
         attempts / attempts_now(job: JobId, after: u32, limit: usize) -> Vec<Attempt>;
         ready / ready_now(query: ReadyQuery) -> Vec<JobRow>;
-        ready_places / ready_places_now(query: ReadyQuery) -> Vec<ReadyPlace>;
+        ready_cursors / ready_places_now(query: ReadyQuery) -> Vec<ReadyCursor>;
         ready_by_key / ready_by_key_now(query: KeyQuery) -> KeyRows;
         outbox_to / outbox_to_now(to: Party) -> Vec<Message>;
         waiting_children / waiting_children_now(root: RunId, limit: usize) -> Vec<Message>;
@@ -201,8 +201,8 @@ forward! {
         account / account_now(id: &str) -> Option<AccountRow>;
         accounts / accounts_now() -> Vec<AccountRow>;
         accounts_after / accounts_after_now(after: Option<String>, limit: usize) -> Vec<AccountRow>;
-        accounts_in_need / accounts_in_need_now(account: Option<String>) -> Vec<AccountRow>;
-        in_need / in_need_now(account: String, within: Amount, limit: usize) -> Vec<InNeed>;
+        accounts_with_waiters / accounts_with_waiters_now(account: Option<String>) -> Vec<AccountRow>;
+        balance_waiters / balance_waiters_now(account: String, within: Amount, limit: usize) -> Vec<BalanceWaiter>;
         prices in registry / prices_now() -> Vec<PriceRow>;
         services in registry / services_now(names: NameRange) -> Vec<ServiceRow>;
         live_services in registry / live_services_now(alive_since: Timestamp, names: NameRange) -> Vec<LiveService>;
@@ -210,7 +210,7 @@ forward! {
         held / held_now(queue: String) -> Held;
         spent / spent_now() -> Vec<Spent>;
         save_spent / save_spent_now(spent: Vec<Spent>, now: Timestamp) -> ();
-        dead_letter_groups / dead_letter_groups_now(queue: String) -> Vec<LetterGroup>;
+        dead_letter_groups / dead_letter_groups_now(queue: String) -> Vec<DeadLetterGroup>;
         schedule / schedule_now(id: ScheduleId) -> Option<Scheduled>;
         schedules / schedules_now(part: Part) -> Page<Scheduled>;
         audit / audit_now(query: AuditQuery) -> Vec<(Seq, AuditRow)>;

@@ -89,15 +89,15 @@ pub struct Undelivered {
 
 impl Undelivered {
     /// Its position among undelivered messages.
-    pub fn place(&self) -> OutboxPlace {
+    pub fn place(&self) -> OutboxCursor {
         let Message { id, at, .. } = &self.message;
-        OutboxPlace { at: *at, project: self.project.clone(), id: id.clone() }
+        OutboxCursor { at: *at, project: self.project.clone(), id: id.clone() }
     }
 }
 
 /// A position among undelivered messages.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct OutboxPlace {
+pub struct OutboxCursor {
     pub at: Timestamp,
     pub project: Project,
     pub id: MessageId,

@@ -59,7 +59,7 @@ use windlass_engine::money::Amount;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use crate::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
+use crate::account::{AccountRow, BalanceWaiter, LedgerQuery, LedgerRow, PriceRow};
 use crate::audit::{AuditQuery, AuditRow};
 use crate::blob::{BlobCache, FoundBlobs};
 use crate::commit::{Commit, Committed};
@@ -67,9 +67,9 @@ use crate::condition::ConditionLog;
 use crate::error::{StoreError, Subject};
 use crate::flow::{FlowQuery, FlowRow, Publication, Published, Readable, VersionRef, VersionRow};
 use crate::hint::{Hint, Hints};
-use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, LetterGroup, ReadyPlace, ReadyQuery};
+use crate::job::{DeadLetterGroup, JobQuery, JobRow, KeyQuery, KeyRows, ReadyCursor, ReadyQuery};
 use crate::log::{LogRow, LogsOf};
-use crate::outbox::{Message, OutboxPlace, Party, Undelivered, WaitingTree};
+use crate::outbox::{Message, OutboxCursor, Party, Undelivered, WaitingTree};
 use crate::page::{NameRange, Page, Part};
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
 use crate::run::{Journal, RunGroup, RunQuery, RunRef, RunRow, Since};
@@ -279,12 +279,12 @@ impl Store for Postgres {
         job::ready(&self.by_key().await?, project, &query).await
     }
 
-    async fn ready_places(
+    async fn ready_cursors(
         &self,
         project: &Project,
         query: ReadyQuery,
-    ) -> Result<Vec<ReadyPlace>, StoreError> {
-        job::ready_places(&self.link().await?, project, &query).await
+    ) -> Result<Vec<ReadyCursor>, StoreError> {
+        job::ready_cursors(&self.link().await?, project, &query).await
     }
 
     async fn ready_by_key(&self, project: &Project, query: KeyQuery) -> Result<KeyRows, StoreError> {
@@ -295,7 +295,7 @@ impl Store for Postgres {
     async fn outbox(
         &self,
         now: Timestamp,
-        after: Option<OutboxPlace>,
+        after: Option<OutboxCursor>,
         limit: usize,
     ) -> Result<Vec<Undelivered>, StoreError> {
         outbox::undelivered(&self.link().await?, &self.blobs, now, after.as_ref(), limit).await
@@ -356,22 +356,22 @@ impl Store for Postgres {
         account::accounts_after(&self.link().await?, project, after.as_deref(), limit).await
     }
 
-    async fn accounts_in_need(
+    async fn accounts_with_waiters(
         &self,
         project: &Project,
         account: Option<String>,
     ) -> Result<Vec<AccountRow>, StoreError> {
-        account::accounts_in_need(&self.link().await?, project, account.as_deref()).await
+        account::accounts_with_waiters(&self.link().await?, project, account.as_deref()).await
     }
 
-    async fn in_need(
+    async fn balance_waiters(
         &self,
         project: &Project,
         account: String,
         within: Amount,
         limit: usize,
-    ) -> Result<Vec<InNeed>, StoreError> {
-        account::in_need(&self.link().await?, project, &account, within, limit).await
+    ) -> Result<Vec<BalanceWaiter>, StoreError> {
+        account::balance_waiters(&self.link().await?, project, &account, within, limit).await
     }
 
     async fn prices(&self, project: &Project) -> Result<Vec<PriceRow>, StoreError> {
@@ -450,7 +450,7 @@ impl Store for Postgres {
         &self,
         project: &Project,
         queue: String,
-    ) -> Result<Vec<LetterGroup>, StoreError> {
+    ) -> Result<Vec<DeadLetterGroup>, StoreError> {
         dead_letter::groups(&self.link().await?, project, &queue).await
     }
 

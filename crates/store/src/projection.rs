@@ -6,7 +6,7 @@
 
 pub mod attempts;
 mod in_flight;
-pub mod moments;
+pub mod metric_event;
 mod reopened;
 mod writes;
 
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use windlass_engine::counter::{Fence, Revision, Seq};
-use windlass_engine::effect::{Effect, Order};
+use windlass_engine::effect::{CallSpec, Effect};
 use windlass_engine::event::{Event, Parent};
 use windlass_engine::id::{CommandId, JobId, RunId};
 use windlass_engine::job::{Job, JobEvent, JobInput, JobSpec};
@@ -50,7 +50,7 @@ pub struct Projection {
 /// The rows of an entry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rows {
-    pub standing: RunProjection,
+    pub projection: RunProjection,
     /// Jobs to be created.
     pub jobs: Vec<JobChange>,
     /// Jobs to be cancelled in the same commit, as far as they are open: see [`cancelled`].
@@ -71,8 +71,8 @@ struct Seen {
 
 impl Projection {
     /// The projection of a run that was loaded, from its row.
-    pub fn resume(plan: &Plan, run: &Run, standing: &RunProjection) -> Self {
-        let (node, action) = (standing.node.clone(), standing.action.clone());
+    pub fn resume(plan: &Plan, run: &Run, run_projection: &RunProjection) -> Self {
+        let (node, action) = (run_projection.node.clone(), run_projection.action.clone());
         Projection { node, action, in_flight: InFlightCalls::of(plan, run) }
     }
 
@@ -134,7 +134,7 @@ pub fn project(
 ) -> Rows {
     projection.follow(step);
     let mut rows = Rows {
-        standing: standing(projection, run, by),
+        projection: run_projection(projection, run, by),
         jobs: Vec::new(),
         cancel: Vec::new(),
         postings: Vec::new(),
@@ -149,11 +149,11 @@ pub fn project(
     let mut seen = Seen::default();
     for effect in &step.effects {
         match effect {
-            Effect::Call(order) => match &order.exec {
-                Exec::Queue => rows.make_job(&mut seen, job_of(order, now)),
+            Effect::Call(spec) => match &spec.exec {
+                Exec::Queue => rows.make_job(&mut seen, job_of(spec, now)),
                 Exec::Flow { flow, version } => {
-                    let note = Note::StartChild(Box::new(child_of(run, order, flow, *version)));
-                    rows.tell_child(run, order.fence, note, now);
+                    let note = Note::StartChild(Box::new(child_of(run, spec, flow, *version)));
+                    rows.tell_child(run, spec.fence, note, now);
                 }
                 Exec::Http | Exec::Func { .. } | Exec::Script(_) => {}
             },
@@ -240,7 +240,7 @@ impl Rows {
                 expected_len,
                 create,
                 entry: Entry::new(now, command, step.events),
-                standing: self.standing,
+                projection: self.projection,
                 snapshot: None,
                 reopened: None,
             }),
@@ -286,7 +286,7 @@ pub fn status(run: &Run) -> RunStatus {
     }
 }
 
-fn standing(projection: &Projection, run: &Run, by: Option<Owner>) -> RunProjection {
+fn run_projection(projection: &Projection, run: &Run, by: Option<Owner>) -> RunProjection {
     let ended = run.status.is_ended();
     let shared = || {
         let fields = run.root.shared.iter().flatten();
@@ -313,23 +313,23 @@ fn standing(projection: &Projection, run: &Run, by: Option<Owner>) -> RunProject
 }
 
 /// The job that carries a call: its name and its queue are the service, its one attempt is the run's.
-fn job_of(order: &Order, now: Timestamp) -> JobChange {
+fn job_of(call: &CallSpec, now: Timestamp) -> JobChange {
     let spec = JobSpec {
-        priority: priority(order.priority),
-        payload: call_payload(order),
+        priority: priority(call.priority),
+        payload: call_payload(call),
         max_retries: 1,
-        timeout_ms: order.timeout_ms,
-        run: Some(order.run),
-        ..JobSpec::new(order.service.clone(), order.service.clone())
+        timeout_ms: call.timeout_ms,
+        run: Some(call.run),
+        ..JobSpec::new(call.service.clone(), call.service.clone())
     };
-    let id = JobId::of_call(order.run, order.fence);
+    let id = JobId::of_call(call.run, call.fence);
     // Built from its creation rather than checked like a client's: the names in a plan were checked when it was
     // published, by rules of their own.
     let created = JobEvent::Created { spec: Arc::new(spec), due: None };
     let mut job = Job::replay(id, &[(created, now)]).expect("a journal of one creation makes a job");
-    job.memo = order.memo.as_deref().cloned();
-    let call = CallRef { run: order.run, node: order.node.clone(), fence: order.fence };
-    JobChange { expected_rev: Revision(0), job, origin: JobOrigin { call: Some(call), schedule: None } }
+    job.memo = call.memo.as_deref().cloned();
+    let origin_call = CallRef { run: call.run, node: call.node.clone(), fence: call.fence };
+    JobChange { expected_rev: Revision(0), job, origin: JobOrigin { call: Some(origin_call), schedule: None } }
 }
 
 /// The large parameters that the rows of a step refer to: of its start, its jobs and its child runs.
@@ -339,8 +339,8 @@ fn large_params(step: &RunStep) -> Vec<Arc<ParamLayer>> {
         _ => None,
     });
     let calls = step.effects.iter().filter_map(|effect| match effect {
-        Effect::Call(order) => match order.exec {
-            Exec::Queue | Exec::Flow { .. } => Some(&order.params),
+        Effect::Call(spec) => match spec.exec {
+            Exec::Queue | Exec::Flow { .. } => Some(&spec.params),
             Exec::Http | Exec::Func { .. } | Exec::Script(_) => None,
         },
         _ => None,
@@ -355,23 +355,23 @@ fn large_params(step: &RunStep) -> Vec<Arc<ParamLayer>> {
 }
 
 /// The child run that makes a call.
-fn child_of(run: &Run, order: &Order, flow: &str, version: Option<u32>) -> Child {
+fn child_of(run: &Run, spec: &CallSpec, flow: &str, version: Option<u32>) -> Child {
     let start = &run.start;
     Child {
-        child: RunId::of_call(order.run, order.fence),
+        child: RunId::of_call(spec.run, spec.fence),
         flow: flow.to_owned(),
         version,
-        params: order.params.clone(),
+        params: spec.params.clone(),
         params_in: Vec::new(),
         parent: Parent {
-            run: order.run,
-            node: order.node.clone(),
-            fence: order.fence,
-            depth: order.depth,
+            run: spec.run,
+            node: spec.node.clone(),
+            fence: spec.fence,
+            depth: spec.depth,
             root: start.parent.as_ref().map(Parent::root),
         },
         account: start.account.clone(),
-        budget: run.reserve_of(order.fence),
+        budget: run.reserve_of(spec.fence),
         on_short_balance: start.on_short_balance,
         priority: start.priority,
         chain: start.chain.iter().cloned().chain([flow.to_owned()]).collect(),

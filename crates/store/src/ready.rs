@@ -28,7 +28,7 @@ pub struct ReadyQuery {
     /// Only this portion of the jobs; a store that only one server has may answer with all.
     pub portion: Option<Portion>,
     /// Not those that come before this place.
-    pub from: Option<ReadyPlace>,
+    pub from: Option<ReadyCursor>,
     pub now: Timestamp,
     pub limit: usize,
 }
@@ -49,13 +49,13 @@ impl Portion {
 
 /// A place among jobs that can be claimed: higher priority first, then the earlier due, then the smaller id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReadyPlace {
+pub struct ReadyCursor {
     pub priority: i32,
     pub due_at: Timestamp,
     pub id: JobId,
 }
 
-impl ReadyPlace {
+impl ReadyCursor {
     fn order(self) -> (Reverse<i32>, Timestamp, JobId) {
         (Reverse(self.priority), self.due_at, self.id)
     }
@@ -82,14 +82,14 @@ pub struct KeyQuery {
 /// Claimable jobs, higher priorities first.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct KeyRows {
-    pub turns: Vec<KeyTurn>,
+    pub turns: Vec<KeyBatch>,
     /// There are more keys: of this priority some are missing, and of lower ones all.
     pub rest: Option<i32>,
 }
 
 /// Jobs of one key and one priority, in order.
 #[derive(Debug, Clone, PartialEq)]
-pub struct KeyTurn {
+pub struct KeyBatch {
     pub key: String,
     pub priority: i32,
     /// Never empty.
@@ -120,12 +120,12 @@ impl JobRow {
             && is_due
             && (spec.run.is_some() || !query.is_of_runs)
             && query.portion.is_none_or(|portion| portion.has(self.id()))
-            && query.from.is_none_or(|from| self.ready_place().order() >= from.order())
+            && query.from.is_none_or(|from| self.ready_cursor().order() >= from.order())
     }
 
     /// Its place among others that can be claimed.
-    pub fn ready_place(&self) -> ReadyPlace {
+    pub fn ready_cursor(&self) -> ReadyCursor {
         let due_at = due_at(&self.job).unwrap_or_default();
-        ReadyPlace { priority: self.job.spec.priority, due_at, id: self.id() }
+        ReadyCursor { priority: self.job.spec.priority, due_at, id: self.id() }
     }
 }

@@ -156,7 +156,7 @@ pub struct RunRow {
     /// Entries in its journal.
     pub len: Seq,
     pub origin: Origin,
-    pub standing: RunProjection,
+    pub projection: RunProjection,
 }
 
 /// Names one run.
@@ -257,12 +257,12 @@ impl RunRow {
         fn is<T: PartialEq>(asked: Option<&T>, found: Option<&T>) -> bool {
             asked.is_none() || asked == found
         }
-        let (origin, standing) = (&self.origin, &self.standing);
-        let owned = standing.owner.is_some();
-        let entered = standing.step_count > 0;
-        (query.statuses.is_empty() || query.statuses.contains(&standing.status))
-            && (standing.status != RunStatus::Running || is(query.is_owned.as_ref(), Some(&owned)))
-            && (standing.status != RunStatus::Waiting || is(query.has_entered.as_ref(), Some(&entered)))
+        let (origin, projection) = (&self.origin, &self.projection);
+        let owned = projection.owner.is_some();
+        let entered = projection.step_count > 0;
+        (query.statuses.is_empty() || query.statuses.contains(&projection.status))
+            && (projection.status != RunStatus::Running || is(query.is_owned.as_ref(), Some(&owned)))
+            && (projection.status != RunStatus::Waiting || is(query.has_entered.as_ref(), Some(&entered)))
             && is(query.flow.as_ref(), Some(&origin.flow))
             && is(query.version.as_ref(), Some(&origin.version))
             && is(query.account.as_ref(), origin.account.as_ref())
@@ -280,7 +280,7 @@ impl RunRow {
         says(&self.id.to_string())
             || self.origin.request.as_ref().is_some_and(|request| says(&request.id))
             || self.origin.labels.values().any(|value| says(value))
-            || self.standing.error.as_ref().is_some_and(|error| says(&error.fault.message))
+            || self.projection.error.as_ref().is_some_and(|error| says(&error.fault.message))
     }
 }
 

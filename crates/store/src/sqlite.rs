@@ -65,7 +65,7 @@ use windlass_engine::money::Amount;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use crate::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
+use crate::account::{AccountRow, BalanceWaiter, LedgerQuery, LedgerRow, PriceRow};
 use crate::audit::{AuditQuery, AuditRow};
 use crate::blob::{BlobCache, FoundBlobs};
 use crate::commit::{Commit, Committed};
@@ -73,9 +73,9 @@ use crate::condition::{ConditionLog, StoreCheck};
 pub use crate::durability::Durability;
 use crate::error::{StoreError, Subject};
 use crate::flow::{FlowQuery, FlowRow, Publication, Published, Readable, VersionRef, VersionRow};
-use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, LetterGroup, ReadyPlace, ReadyQuery};
+use crate::job::{DeadLetterGroup, JobQuery, JobRow, KeyQuery, KeyRows, ReadyCursor, ReadyQuery};
 use crate::log::{LogRow, LogsOf};
-use crate::outbox::{Message, OutboxPlace, Party, Undelivered, WaitingTree};
+use crate::outbox::{Message, OutboxCursor, Party, Undelivered, WaitingTree};
 use crate::page::{NameRange, Page, Part};
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
 use crate::run::{Journal, RunGroup, RunQuery, RunRef, RunRow, Since};
@@ -279,13 +279,13 @@ impl Store for Sqlite {
         self.read(move |db| job::ready(db, &project, &query)).await
     }
 
-    async fn ready_places(
+    async fn ready_cursors(
         &self,
         project: &Project,
         query: ReadyQuery,
-    ) -> Result<Vec<ReadyPlace>, StoreError> {
+    ) -> Result<Vec<ReadyCursor>, StoreError> {
         let project = project.clone();
-        self.read(move |db| job::ready_places(db, &project, &query)).await
+        self.read(move |db| job::ready_cursors(db, &project, &query)).await
     }
 
     async fn ready_by_key(&self, project: &Project, query: KeyQuery) -> Result<KeyRows, StoreError> {
@@ -296,7 +296,7 @@ impl Store for Sqlite {
     async fn outbox(
         &self,
         now: Timestamp,
-        after: Option<OutboxPlace>,
+        after: Option<OutboxCursor>,
         limit: usize,
     ) -> Result<Vec<Undelivered>, StoreError> {
         let blobs = self.blobs.clone();
@@ -366,24 +366,24 @@ impl Store for Sqlite {
         self.read(move |db| account::accounts_after(db, &project, after.as_deref(), limit)).await
     }
 
-    async fn accounts_in_need(
+    async fn accounts_with_waiters(
         &self,
         project: &Project,
         account: Option<String>,
     ) -> Result<Vec<AccountRow>, StoreError> {
         let project = project.clone();
-        self.read(move |db| account::accounts_in_need(db, &project, account.as_deref())).await
+        self.read(move |db| account::accounts_with_waiters(db, &project, account.as_deref())).await
     }
 
-    async fn in_need(
+    async fn balance_waiters(
         &self,
         project: &Project,
         account: String,
         within: Amount,
         limit: usize,
-    ) -> Result<Vec<InNeed>, StoreError> {
+    ) -> Result<Vec<BalanceWaiter>, StoreError> {
         let project = project.clone();
-        self.read(move |db| account::in_need(db, &project, &account, within, limit)).await
+        self.read(move |db| account::balance_waiters(db, &project, &account, within, limit)).await
     }
 
     async fn prices(&self, project: &Project) -> Result<Vec<PriceRow>, StoreError> {
@@ -461,7 +461,7 @@ impl Store for Sqlite {
         &self,
         project: &Project,
         queue: String,
-    ) -> Result<Vec<LetterGroup>, StoreError> {
+    ) -> Result<Vec<DeadLetterGroup>, StoreError> {
         let project = project.clone();
         self.read(move |db| dead_letter::groups(db, &project, &queue)).await
     }

@@ -11,7 +11,7 @@ use windlass_engine::money::Amount;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use crate::account::{AccountRow, InNeed, LedgerQuery, LedgerRow, PriceRow};
+use crate::account::{AccountRow, BalanceWaiter, LedgerQuery, LedgerRow, PriceRow};
 use crate::audit::{AuditQuery, AuditRow};
 use crate::blob::FoundBlobs;
 use crate::commit::{Commit, Committed};
@@ -19,9 +19,9 @@ use crate::condition::{ConditionLog, StoreCheck, StoreCondition};
 use crate::error::StoreError;
 use crate::flow::{FlowQuery, FlowRef, FlowRow, Publication, Published, VersionRef, VersionRow};
 use crate::hint::Hints;
-use crate::job::{JobQuery, JobRow, KeyQuery, KeyRows, LetterGroup, ReadyPlace, ReadyQuery};
+use crate::job::{DeadLetterGroup, JobQuery, JobRow, KeyQuery, KeyRows, ReadyCursor, ReadyQuery};
 use crate::log::{LogRow, LogsOf};
-use crate::outbox::{Message, OutboxPlace, Party, Undelivered, WaitingTree};
+use crate::outbox::{Message, OutboxCursor, Party, Undelivered, WaitingTree};
 use crate::page::{NameRange, Page, Part};
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
 use crate::run::{Journal, RunGroup, RunQuery, RunRef, RunRow, Since, Wake};
@@ -142,8 +142,11 @@ pub trait Store: Send + Sync {
     async fn ready(&self, project: &Project, query: ReadyQuery) -> Result<Vec<JobRow>, StoreError>;
 
     /// Positions of jobs that can be claimed, without the jobs: the same as [`Store::ready`] otherwise.
-    async fn ready_places(&self, project: &Project, query: ReadyQuery)
-    -> Result<Vec<ReadyPlace>, StoreError>;
+    async fn ready_cursors(
+        &self,
+        project: &Project,
+        query: ReadyQuery,
+    ) -> Result<Vec<ReadyCursor>, StoreError>;
 
     /// Jobs of one queue that can be claimed, limit key by limit key. A paused queue has none.
     async fn ready_by_key(&self, project: &Project, query: KeyQuery) -> Result<KeyRows, StoreError>;
@@ -153,7 +156,7 @@ pub trait Store: Send + Sync {
     async fn outbox(
         &self,
         now: Timestamp,
-        after: Option<OutboxPlace>,
+        after: Option<OutboxCursor>,
         limit: usize,
     ) -> Result<Vec<Undelivered>, StoreError>;
 
@@ -202,20 +205,20 @@ pub trait Store: Send + Sync {
     ) -> Result<Vec<AccountRow>, StoreError>;
 
     /// Accounts with runs that wait for money, by id; all, or one.
-    async fn accounts_in_need(
+    async fn accounts_with_waiters(
         &self,
         project: &Project,
         account: Option<String>,
     ) -> Result<Vec<AccountRow>, StoreError>;
 
     /// Runs of an account whose calls wait for at most `within`, oldest first.
-    async fn in_need(
+    async fn balance_waiters(
         &self,
         project: &Project,
         account: String,
         within: Amount,
         limit: usize,
-    ) -> Result<Vec<InNeed>, StoreError>;
+    ) -> Result<Vec<BalanceWaiter>, StoreError>;
 
     /// Prices, by service.
     async fn prices(&self, project: &Project) -> Result<Vec<PriceRow>, StoreError>;
@@ -272,7 +275,7 @@ pub trait Store: Send + Sync {
         &self,
         project: &Project,
         queue: String,
-    ) -> Result<Vec<LetterGroup>, StoreError>;
+    ) -> Result<Vec<DeadLetterGroup>, StoreError>;
 
     /// One schedule.
     async fn schedule(&self, project: &Project, id: ScheduleId) -> Result<Option<Scheduled>, StoreError>;

@@ -13,7 +13,7 @@ use windlass_sdk::worker::ServiceCall;
 use windlass_sdk::{Client, Worker};
 
 use crate::http::{ends, expect, get, post, seen, start};
-use crate::kill::{Asked, calls, waits};
+use crate::kill::{CallCounts, calls, waits};
 use crate::server::{PATIENCE, Server, publish, with_params};
 
 /// Hints arrive within this time; the polling interval is longer.
@@ -251,7 +251,7 @@ async fn a_rolling_restart_loses_nothing_and_repeats_nothing() {
     let clients = servers.clients();
     publish(&clients[0], "push", calls("http")).await;
     publish(&clients[1], "pull", calls("queue")).await;
-    let (asked, stop_workers) = (Asked::default(), CancellationToken::new());
+    let (asked, stop_workers) = (CallCounts::default(), CancellationToken::new());
     let mut working = JoinSet::new();
     for (nth, client) in clients.iter().enumerate() {
         let (listener, url) = windlass_sdk::worker::bind("http://127.0.0.1:0").await.unwrap();

@@ -11,7 +11,7 @@ use windlass_sdk::Client;
 use windlass_sdk::contract::{RunRequest, Signal};
 
 use crate::http::{ends, expect, get, post, seen, start};
-use crate::kill::{Acknowledged, Asked, all_ended, calls, waits, worker};
+use crate::kill::{Acknowledged, CallCounts, all_ended, calls, waits, worker};
 use crate::server::{Server, TempDir, publish, with_params};
 use crate::shell::text;
 use crate::store::Store;
@@ -142,7 +142,7 @@ async fn open_runs_and_jobs_go_on_in_the_copy() {
     assert_eq!(status(&client, &held).await, "completed");
     assert_eq!(claim(&client, "ready").await["input"]["\u{0}"], "\u{1}");
     assert_eq!(status(&client, &later).await, "pending");
-    let (asked, stop) = (Asked::default(), CancellationToken::new());
+    let (asked, stop) = (CallCounts::default(), CancellationToken::new());
     let (listener, url) = windlass_sdk::worker::bind("http://127.0.0.1:0").await.unwrap();
     let working =
         tokio::spawn(worker(client.clone(), "copier", &asked).listen(listener, url).run(stop.clone()));
@@ -212,7 +212,7 @@ async fn a_held_charge_is_settled_in_the_copy() {
     let refused = client.accounts().deposit("payer", &other).await.unwrap_err();
     let account = client.accounts().show("payer").await.unwrap();
     assert_eq!((account.balance, account.held), (0, 7), "{refused}");
-    let (asked, stop) = (Asked::default(), CancellationToken::new());
+    let (asked, stop) = (CallCounts::default(), CancellationToken::new());
     let (listener, url) = windlass_sdk::worker::bind("http://127.0.0.1:0").await.unwrap();
     let working =
         tokio::spawn(worker(client.clone(), "copier", &asked).listen(listener, url).run(stop.clone()));
@@ -247,7 +247,7 @@ async fn the_store_of_a_killed_server_is_copied_and_goes_on() {
     let client = server.client();
     publish(&client, "push", calls("http")).await;
     publish(&client, "pull", calls("queue")).await;
-    let (asked, stop_worker) = (Asked::default(), CancellationToken::new());
+    let (asked, stop_worker) = (CallCounts::default(), CancellationToken::new());
     let (listener, url) = windlass_sdk::worker::bind("http://127.0.0.1:0").await.unwrap();
     let working =
         tokio::spawn(worker(client.clone(), "copier", &asked).listen(listener, url).run(stop_worker.clone()));

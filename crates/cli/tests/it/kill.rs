@@ -27,7 +27,7 @@ pub(crate) struct Acknowledged {
 }
 
 /// The idempotency keys of the calls that workers received.
-pub(crate) type Asked = Arc<Mutex<BTreeMap<String, usize>>>;
+pub(crate) type CallCounts = Arc<Mutex<BTreeMap<String, usize>>>;
 
 pub(crate) fn calls(exec_type: &str) -> Value {
     let node = |input: &str, output: &str| {
@@ -60,7 +60,7 @@ pub(crate) fn waits() -> Value {
     })
 }
 
-pub(crate) fn worker(client: Client, id: &str, asked: &Asked) -> Worker {
+pub(crate) fn worker(client: Client, id: &str, asked: &CallCounts) -> Worker {
     let asked = asked.clone();
     Worker::new(client, id).lease(Duration::from_secs(2)).beat_every(Duration::from_millis(200)).service(
         "double",
@@ -72,7 +72,7 @@ pub(crate) fn worker(client: Client, id: &str, asked: &Asked) -> Worker {
 }
 
 /// Every run that was acknowledged has ended as it must, whichever server is asked, and its journal says so.
-pub(crate) async fn all_ended(clients: &[Client], runs: &[Acknowledged], asked: &Asked) {
+pub(crate) async fn all_ended(clients: &[Client], runs: &[Acknowledged], asked: &CallCounts) {
     for (n, run) in runs.iter().enumerate() {
         let client = &clients[n % clients.len()];
         let Some(ended) = client.runs().wait(&run.id, Some(PATIENCE)).await.unwrap() else {
@@ -177,7 +177,7 @@ async fn fifty_kills_lose_nothing_and_do_nothing_twice() {
     publish(&client, "pull", calls("queue")).await;
     publish(&client, "waits", waits()).await;
 
-    let (asked, stop_workers) = (Asked::default(), CancellationToken::new());
+    let (asked, stop_workers) = (CallCounts::default(), CancellationToken::new());
     let (listener, url) = windlass_sdk::worker::bind("http://127.0.0.1:0").await.unwrap();
     let working = worker(client.clone(), "doubler", &asked).listen(listener, url).run(stop_workers.clone());
     let working = tokio::spawn(working);

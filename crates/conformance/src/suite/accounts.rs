@@ -69,7 +69,8 @@ pub async fn every_charge_that_does_not_fit_is_named(store: &dyn Store) {
     let commit =
         Commit { postings: postings.collect(), ..Commit::new(&Project::DEFAULT, fixture.command(), at(1)) };
     let refused = fixture.commit(commit).await.unwrap_err();
-    let Some(Refusal::Short { account, needed, balance, keys, revision }) = refused.refusal() else {
+    let Some(Refusal::InsufficientFunds { account, needed, balance, keys, revision }) = refused.refusal()
+    else {
         panic!("{refused}")
     };
     assert_eq!((account.as_str(), needed.0, balance.0, *revision), ("payer", 160, 100, Revision(1)));
@@ -107,7 +108,7 @@ pub async fn concurrent_charges_never_overdraw(store: &dyn Store) {
     let charges: Vec<_> = (0..50).map(|n| fixture.post("payer", charge(n, 7))).collect();
     let answers = side_by_side(charges).await;
     assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 14);
-    let is_short = |error: &StoreError| matches!(error.refusal(), Some(Refusal::Short { .. }));
+    let is_short = |error: &StoreError| matches!(error.refusal(), Some(Refusal::InsufficientFunds { .. }));
     assert!(answers.iter().flat_map(|answer| answer.as_ref().err()).all(is_short));
     assert_eq!(fixture.balance("payer").await, (2, 98));
 }
@@ -222,9 +223,9 @@ pub async fn runs_that_wait_for_money_are_found_by_the_amount_they_need(store: &
     }
     let of = |account: &str, needs: Option<i64>| {
         let account = Some(account.to_owned());
-        move |origin: &mut Origin, standing: &mut RunProjection| {
+        move |origin: &mut Origin, projection: &mut RunProjection| {
             origin.account = account;
-            standing.needs = needs.map(Amount);
+            projection.needs = needs.map(Amount);
         }
     };
     for (n, account, needs) in [
@@ -238,14 +239,14 @@ pub async fn runs_that_wait_for_money_are_found_by_the_amount_they_need(store: &
         fixture.create(n, RunStatus::Waiting, created, of(account, needs)).await.unwrap();
     }
     let found = async |within, limit| {
-        let rows = store.in_need(&Project::DEFAULT, "payer".to_owned(), within, limit).await.unwrap();
+        let rows = store.balance_waiters(&Project::DEFAULT, "payer".to_owned(), within, limit).await.unwrap();
         rows.into_iter().map(|row| (row.run, row.needs)).collect::<Vec<_>>()
     };
     assert_eq!(found(Amount(20), 10).await, [(run_id(2), Amount(10)), (run_id(4), Amount(20))]);
     assert_eq!(found(Amount::MAX, 2).await, [(run_id(1), Amount(30)), (run_id(2), Amount(10))]);
     assert!(found(Amount(9), 10).await.is_empty());
     let accounts = async |id: Option<&str>| {
-        let rows = store.accounts_in_need(&Project::DEFAULT, id.map(str::to_owned)).await.unwrap();
+        let rows = store.accounts_with_waiters(&Project::DEFAULT, id.map(str::to_owned)).await.unwrap();
         rows.into_iter().map(|row| row.id).collect::<Vec<_>>()
     };
     assert_eq!(accounts(None).await, ["other", "payer"]);

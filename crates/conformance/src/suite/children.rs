@@ -27,13 +27,13 @@ pub async fn a_child_run_tells_its_parent_once(store: &dyn Store) {
     let fixture = StoreFixture::new(store).await;
     let mut parent = Driver::new(&fixture, 1, CALLING).await;
     let effects = parent.start(start_with(json!({})), 10).await;
-    let Effect::Call(order) = &effects[0] else { panic!("{effects:?}") };
+    let Effect::Call(spec) = &effects[0] else { panic!("{effects:?}") };
     let creation = undelivered(store, at(99), 10).await.remove(0);
     let delivered =
         Commit { delivered: vec![creation.id], ..Commit::new(&Project::DEFAULT, fixture.command(), at(11)) };
     fixture.commit(delivered).await.unwrap();
     let mut child = Driver::new(&fixture, 2, CHILD).await;
-    child.start(child_of(run_id(1), "c", order.fence), 11).await;
+    child.start(child_of(run_id(1), "c", spec.fence), 11).await;
     child.done("a", 1, json!(7), 12).await;
     assert!(undelivered(store, at(99), 10).await.is_empty());
     child.done("b", 2, json!(8), 13).await;
@@ -44,8 +44,8 @@ pub async fn a_child_run_tells_its_parent_once(store: &dyn Store) {
     let more = Commit { delivered, ..Commit::new(&Project::DEFAULT, fixture.command(), at(20)) };
     parent.submit_with(delivered_input(&messages[0].note), 20, more).await.unwrap();
     let row = fixture.run(1).await.unwrap();
-    assert_eq!(row.standing.status, RunStatus::Completed);
-    assert_eq!(row.standing.shared.as_deref(), Some(&json!({"got": {"x": 7}})));
+    assert_eq!(row.projection.status, RunStatus::Completed);
+    assert_eq!(row.projection.shared.as_deref(), Some(&json!({"got": {"x": 7}})));
     assert!(undelivered(store, at(99), 10).await.is_empty());
     // The child's next round sends another message, with its own number.
     child.submit(Input::Rerun { from: NodePath::from("b"), shared: None }, 30).await.unwrap();
@@ -58,8 +58,8 @@ pub async fn a_call_of_a_flow_waits_in_the_outbox_until_its_child_is_created(sto
     let fixture = StoreFixture::new(store).await;
     let mut parent = Driver::new(&fixture, 1, CALLING).await;
     parent.start(start_with(json!({})), 10).await;
-    let standing = fixture.run(1).await.unwrap().standing;
-    assert_eq!((standing.owner, standing.wake_at), (None, None), "only the message is left to wake it");
+    let projection = fixture.run(1).await.unwrap().projection;
+    assert_eq!((projection.owner, projection.wake_at), (None, None), "only the message is left to wake it");
     let sent = undelivered(store, at(99), 10).await;
     let id = RunId::of_call(run_id(1), Fence(1));
     assert_eq!((sent.len(), &sent[0].to), (1, &Party::Run(id)));

@@ -98,7 +98,7 @@ pub async fn one_commits_conflict_does_not_spoil_its_group(store: &dyn Store) {
     let answers = store.commit(group).await;
     assert_eq!(answers.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, false, true]);
     assert!(answers[1].as_ref().unwrap_err().is_conflict());
-    assert!(matches!(answers[2].as_ref().unwrap_err().refusal(), Some(Refusal::Short { .. })));
+    assert!(matches!(answers[2].as_ref().unwrap_err().refusal(), Some(Refusal::InsufficientFunds { .. })));
     assert_eq!(traces(&fixture, 3).await, (0, false, 80, 3, 2, 2));
     assert_eq!(fixture.run(2).await.unwrap().len.0 + fixture.run(4).await.unwrap().len.0, 2);
 }
@@ -155,7 +155,7 @@ pub async fn a_short_balance_writes_nothing(store: &dyn Store) {
     let fixture = StoreFixture::new(store).await;
     fixture.account("payer", 20).await;
     let refused = fixture.commit(everything(&fixture, 1, 0, 30)).await.unwrap_err();
-    let short = Refusal::Short {
+    let short = Refusal::InsufficientFunds {
         account: "payer".to_owned(),
         needed: Amount(30),
         balance: Amount(20),
@@ -189,7 +189,7 @@ pub async fn a_commit_that_contradicts_itself_is_refused(store: &dyn Store) {
     let mut other_command = fixture.entry(1, 0, RunStatus::Running, at(1));
     other_command.command = fixture.command();
     let mut wakes_after_its_end = fixture.entry(1, 0, RunStatus::Completed, at(1));
-    wakes_after_its_end.run.as_mut().unwrap().standing.wake_at = Some(at(5));
+    wakes_after_its_end.run.as_mut().unwrap().projection.wake_at = Some(at(5));
     let mut job_twice = fixture.job(1, JobSpec::new("demo", "default"), at(1));
     job_twice.jobs.push(JobChange { expected_rev: Revision(1), ..job_twice.jobs[0].clone() });
     for commit in [no_origin, other_command, wakes_after_its_end, job_twice] {

@@ -5,7 +5,7 @@ use windlass_engine::job::{JobInput, JobOutcome, JobSpec};
 use windlass_engine::project::Project;
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_store::Store;
-use windlass_store::job::{JobQuery, LetterGroup};
+use windlass_store::job::{DeadLetterGroup, JobQuery};
 use windlass_store::page::{Order, Part};
 
 use crate::fixture::{StoreFixture, at, job_id};
@@ -44,7 +44,7 @@ pub async fn dead_letters_are_grouped_by_their_fault(store: &dyn Store) {
     die(&fixture, 3, "q", "user 99 not found", 30).await;
     die(&fixture, 4, "other", "user 5 not found", 40).await;
     die(&fixture, 5, "q", "disk slow", 50).await;
-    let group = |n, message: &str, latest, first, last| LetterGroup {
+    let group = |n, message: &str, latest, first, last| DeadLetterGroup {
         fingerprint: fault(message).fingerprint(),
         n,
         reason: fault(message),

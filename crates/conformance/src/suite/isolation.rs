@@ -14,7 +14,7 @@ use windlass_engine::retry::{Fault, FaultKind};
 use windlass_engine::schedule::Firing;
 use windlass_store::account::{LedgerQuery, PriceRow};
 use windlass_store::audit::{AuditQuery, AuditRow};
-use windlass_store::commit::{Commit, JobChange, RunChange, ScheduleChange, Turn, Unmoved};
+use windlass_store::commit::{Commit, JobChange, QueueGuard, RunChange, ScheduleChange, Unmoved};
 use windlass_store::flow::{FlowChoice, FlowQuery, FlowRef, Publication, VersionRef};
 use windlass_store::job::{JobOrigin, JobQuery, KeyQuery, ReadyQuery};
 use windlass_store::log::{LogRow, LogsOf};
@@ -28,7 +28,7 @@ use windlass_store::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 use windlass_store::{Refusal, Store, StoreError};
 
 use crate::fixture::{
-    at, flow_draft, flow_id, job_id, movement, origin, run_id, schedule_id, schedule_row, standing,
+    at, flow_draft, flow_id, job_id, movement, origin, projection, run_id, schedule_id, schedule_row,
     version_draft, version_id,
 };
 
@@ -82,10 +82,10 @@ impl Tenant<'_> {
             expected_len: Seq(expected_len),
             create: (expected_len == 0).then_some(origin),
             entry: Entry::new(at(5), self.command(n), vec![event]),
-            standing: RunProjection {
+            projection: RunProjection {
                 wake_at: Some(at(7)),
                 needs: Some(Amount(3)),
-                ..standing(RunStatus::Waiting, at(5))
+                ..projection(RunStatus::Waiting, at(5))
             },
             snapshot: Some(vec![1, 2, 3]),
             reopened: None,
@@ -132,7 +132,7 @@ impl Tenant<'_> {
         let firing = Firing { schedule: schedule_id(n), slot: at(5), manual: false };
         Commit {
             jobs: vec![created(job_of(n, "key", Vec::new()))],
-            turns: vec![Turn { queue: "q".to_owned(), expected: 0, spent: Vec::new() }],
+            turns: vec![QueueGuard { queue: "q".to_owned(), expected: 0, spent: Vec::new() }],
             postings: vec![movement("payer", Movement::deposit("deposit", Amount(50)))],
             messages: vec![Message { id: sender, to, at: at(5), note: Note::BalanceChanged }],
             schedules: vec![ScheduleChange {
@@ -216,16 +216,16 @@ impl Tenant<'_> {
             ready(ready.clone());
             ready(by_service);
             ready(by_id);
-            ready_places(ready);
+            ready_cursors(ready);
             ready_by_key(keys);
             outbox_to(Party::Account("payer".to_owned()));
             ledger(ledger);
             account("payer");
             accounts();
             accounts_after(None, 9);
-            accounts_in_need(None);
-            accounts_in_need(Some("payer".to_owned()));
-            in_need("payer".to_owned(), Amount(100), 9);
+            accounts_with_waiters(None);
+            accounts_with_waiters(Some("payer".to_owned()));
+            balance_waiters("payer".to_owned(), Amount(100), 9);
             prices();
             services(NameRange::All);
             live_services(at(0), NameRange::All);
@@ -328,7 +328,7 @@ pub async fn a_commit_of_another_project_finds_nothing_to_change(store: &dyn Sto
         Commit { schedules: vec![schedule], ..other.commit(6) },
         Commit { firings: vec![FiringRow { firing, started: Started::Job(job_id(n)) }], ..other.commit(7) },
         Commit {
-            turns: vec![Turn { queue: "q".to_owned(), expected: 1, spent: Vec::new() }],
+            turns: vec![QueueGuard { queue: "q".to_owned(), expected: 1, spent: Vec::new() }],
             ..other.commit(8)
         },
     ];
@@ -394,7 +394,7 @@ pub async fn retention_deletes_in_every_project(store: &dyn Store) {
             (FlowChoice::Create(flow_draft(tenant.first, "flow")), Some(version_draft(tenant.first)));
         store.publish(&tenant.project, Publication { flow, version, now: at(1) }).await.unwrap();
         let mut commit = tenant.entry(1, tenant.first, 0);
-        commit.run.as_mut().unwrap().standing = standing(RunStatus::Completed, at(5));
+        commit.run.as_mut().unwrap().projection = projection(RunStatus::Completed, at(5));
         tenant.write(commit).await.unwrap();
     }
     assert_eq!(store.retain(at(99), 10).await.unwrap().n_runs, 2);

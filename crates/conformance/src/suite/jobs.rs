@@ -9,7 +9,7 @@ use windlass_engine::project::Project;
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_store::commit::Commit;
 use windlass_store::error::Duplicate;
-use windlass_store::job::{JobQuery, JobStatus, ReadyPlace, ReadyQuery};
+use windlass_store::job::{JobQuery, JobStatus, ReadyCursor, ReadyQuery};
 use windlass_store::page::NameRange;
 use windlass_store::queue::{QueueLimits, QueueSettings};
 use windlass_store::{Refusal, Store};
@@ -199,7 +199,7 @@ pub async fn ready_jobs_come_by_priority_then_due_time_then_id(store: &dyn Store
     assert_eq!(store.ready(&Project::DEFAULT, query.clone()).await.unwrap().len(), 2);
     let query = &query;
     let from = |priority, due, n| async move {
-        let from = Some(ReadyPlace { priority, due_at: at(due), id: job_id(n) });
+        let from = Some(ReadyCursor { priority, due_at: at(due), id: job_id(n) });
         let rows =
             store.ready(&Project::DEFAULT, ReadyQuery { from, limit: 9, ..query.clone() }).await.unwrap();
         rows.into_iter().map(|row| row.id()).collect::<Vec<_>>()
@@ -236,7 +236,7 @@ pub async fn jobs_of_runs_are_found_behind_any_number_of_plain_ones(store: &dyn 
     fixture.create_job(5, JobSpec { limit_key: "k".to_owned(), ..of_run("images", 0) }, at(3)).await.unwrap();
     let found = |queues: &[&str], services: &[&str], from: Option<i32>, limit| {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-        let from = from.map(|priority| ReadyPlace { priority, due_at: at(i64::MIN), id: job_id(1) });
+        let from = from.map(|priority| ReadyCursor { priority, due_at: at(i64::MIN), id: job_id(1) });
         let (queues, services, except) = (words(queues), words(services), words(&["urgent"]));
         let query = ReadyQuery {
             queues,

@@ -7,9 +7,9 @@ use windlass_engine::id::JobId;
 use windlass_engine::job::{JobInput, JobOutcome, JobSpec};
 use windlass_engine::project::Project;
 use windlass_store::Store;
-use windlass_store::commit::{Commit, Turn};
+use windlass_store::commit::{Commit, QueueGuard};
 use windlass_store::error::{StoreError, Subject};
-use windlass_store::job::{JobRow, KeyQuery, KeyRows, Portion, ReadyPlace, ReadyQuery};
+use windlass_store::job::{JobRow, KeyQuery, KeyRows, Portion, ReadyCursor, ReadyQuery};
 use windlass_store::queue::{QueueLimits, QueueSettings, Spent};
 
 use crate::fixture::{StoreFixture, at, job_id};
@@ -29,7 +29,7 @@ fn query(limit: usize) -> KeyQuery {
 /// The key, the priority, the numbers of the jobs, and whether the key has no others.
 fn told(rows: &KeyRows) -> Vec<(&str, i32, Vec<u64>, bool)> {
     let number = |id| (1..100).find(|n| job_id(*n) == id).unwrap();
-    let turn = |turn: &windlass_store::job::KeyTurn| turn.rows.iter().map(|row| number(row.id())).collect();
+    let turn = |turn: &windlass_store::job::KeyBatch| turn.rows.iter().map(|row| number(row.id())).collect();
     rows.turns.iter().map(|one| (one.key.as_str(), one.priority, turn(one), one.is_all)).collect()
 }
 
@@ -153,7 +153,8 @@ pub async fn a_turn_at_a_queue_is_had_once(store: &dyn Store) {
     store.save_queue(&Project::DEFAULT, settings(QueueLimits::default())).await.unwrap();
     fixture.create_job(1, keyed("k", 0), at(1)).await.unwrap();
     let spent = |full_at| Spent { queue: "q".to_owned(), limit_key: "k".to_owned(), full_at: at(full_at) };
-    let turn = |expected, full_at| Turn { queue: "q".to_owned(), expected, spent: vec![spent(full_at)] };
+    let turn =
+        |expected, full_at| QueueGuard { queue: "q".to_owned(), expected, spent: vec![spent(full_at)] };
     let commit =
         |turn| Commit { turns: vec![turn], ..Commit::new(&Project::DEFAULT, fixture.command(), at(2)) };
     store.commit_one(commit(turn(0, 50))).await.unwrap();
@@ -225,9 +226,9 @@ pub async fn ready_jobs_are_found_by_their_ids(store: &dyn Store) {
     };
     for query in [asked(50, 9), asked(60, 2), whole] {
         let rows = store.ready(&Project::DEFAULT, query.clone()).await.unwrap();
-        let places: Vec<ReadyPlace> = rows.iter().map(JobRow::ready_place).collect();
+        let places: Vec<ReadyCursor> = rows.iter().map(JobRow::ready_cursor).collect();
         assert!(!places.is_empty());
-        assert_eq!(store.ready_places(&Project::DEFAULT, query).await.unwrap(), places);
+        assert_eq!(store.ready_cursors(&Project::DEFAULT, query).await.unwrap(), places);
     }
 }
 

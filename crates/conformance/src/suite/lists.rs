@@ -29,7 +29,7 @@ async fn two_runs(fixture: &StoreFixture<'_>) {
     fixture.publish(FlowChoice::Create(flow_draft(2, "second")), Some(version_draft(2))).await.unwrap();
     fixture.create(1, RunStatus::Running, at(100), |_, _| {}).await.unwrap();
     let special = |origin: &mut windlass_store::run::Origin,
-                   standing: &mut windlass_store::run::RunProjection| {
+                   projection: &mut windlass_store::run::RunProjection| {
         origin.flow = flow_id(2);
         origin.version = version_id(2);
         origin.account = Some("payer".to_owned());
@@ -44,7 +44,7 @@ async fn two_runs(fixture: &StoreFixture<'_>) {
             root: None,
         });
         let fault = Fault::new(FaultKind::Error, "Disk on fire");
-        standing.error = Some(RunFault { node: NodePath::from("a"), fault });
+        projection.error = Some(RunFault { node: NodePath::from("a"), fault });
     };
     fixture.create(2, RunStatus::Failed, at(200), special).await.unwrap();
 }
@@ -83,14 +83,14 @@ pub async fn open_runs_are_found_by_owner_and_progress(store: &dyn Store) {
     let fixture = StoreFixture::new(store).await;
     let owner = Owner { server: format!("srv_{:032x}", 1).parse().unwrap(), epoch: Epoch(1) };
     let (running, waiting) = (RunStatus::Running, RunStatus::Waiting);
-    fixture.create(1, running, at(1), |_, standing| standing.owner = Some(owner)).await.unwrap();
-    fixture.create(2, running, at(2), |_, standing| standing.owner = None).await.unwrap();
+    fixture.create(1, running, at(1), |_, projection| projection.owner = Some(owner)).await.unwrap();
+    fixture.create(2, running, at(2), |_, projection| projection.owner = None).await.unwrap();
     fixture
-        .create(3, waiting, at(3), |_, standing| (standing.owner, standing.step_count) = (None, 0))
+        .create(3, waiting, at(3), |_, projection| (projection.owner, projection.step_count) = (None, 0))
         .await
         .unwrap();
     fixture
-        .create(4, waiting, at(4), |_, standing| (standing.owner, standing.step_count) = (None, 9))
+        .create(4, waiting, at(4), |_, projection| (projection.owner, projection.step_count) = (None, 9))
         .await
         .unwrap();
     let any = RunQuery::default;

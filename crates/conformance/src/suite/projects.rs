@@ -85,10 +85,10 @@ fn audit_row() -> AuditRow {
     }
 }
 
-fn requested(origin: &mut Origin, standing: &mut RunProjection) {
+fn requested(origin: &mut Origin, projection: &mut RunProjection) {
     origin.request = Some(Request::new("req", &json!(1)));
     origin.account = Some("payer".to_owned());
-    (standing.needs, standing.wake_at) = (Some(Amount(5)), Some(at(3)));
+    (projection.needs, projection.wake_at) = (Some(Amount(5)), Some(at(3)));
 }
 
 /// Rows of every kind in the default project.
@@ -168,7 +168,7 @@ pub async fn jobs_and_queues_of_another_project_are_unknown(store: &dyn Store) {
     for ids in [Vec::new(), vec![job_id(1)]] {
         assert_eq!(store.ready(&Project::DEFAULT, ready(ids.clone())).await.unwrap().len(), 1);
         assert!(store.ready(other, ready(ids.clone())).await.unwrap().is_empty());
-        assert!(store.ready_places(other, ready(ids)).await.unwrap().is_empty());
+        assert!(store.ready_cursors(other, ready(ids)).await.unwrap().is_empty());
     }
     let keys = KeyQuery { queue: "q".to_owned(), now: at(9), limit: 10, ..KeyQuery::default() };
     assert!(store.ready_by_key(other, keys).await.unwrap().turns.is_empty());
@@ -190,11 +190,11 @@ pub async fn money_of_another_project_is_unknown(store: &dyn Store) {
     assert!(store.account(other, "payer").await.unwrap().is_none());
     assert!(store.accounts(other).await.unwrap().is_empty());
     assert!(store.accounts_after(other, None, 10).await.unwrap().is_empty());
-    assert!(store.accounts_in_need(other, None).await.unwrap().is_empty());
-    assert!(store.accounts_in_need(other, Some("payer".to_owned())).await.unwrap().is_empty());
-    assert!(store.in_need(other, "payer".to_owned(), Amount(1_000), 10).await.unwrap().is_empty());
+    assert!(store.accounts_with_waiters(other, None).await.unwrap().is_empty());
+    assert!(store.accounts_with_waiters(other, Some("payer".to_owned())).await.unwrap().is_empty());
+    assert!(store.balance_waiters(other, "payer".to_owned(), Amount(1_000), 10).await.unwrap().is_empty());
     assert_eq!(
-        store.in_need(&Project::DEFAULT, "payer".to_owned(), Amount(1_000), 10).await.unwrap().len(),
+        store.balance_waiters(&Project::DEFAULT, "payer".to_owned(), Amount(1_000), 10).await.unwrap().len(),
         1
     );
     let ledger = |key| LedgerQuery { account: "payer".to_owned(), key, ..LedgerQuery::default() };
@@ -244,7 +244,7 @@ pub async fn two_projects_use_the_same_names(store: &dyn Store) {
     let mut commit = fixture.entry(2, 0, RunStatus::Waiting, at(2));
     let change = commit.run.as_mut().unwrap();
     let origin = change.create.as_mut().unwrap();
-    requested(origin, &mut change.standing);
+    requested(origin, &mut change.projection);
     (origin.flow, origin.version) = (flow_id(7), version_id(7));
     commit.project = other.clone();
     commit.postings = vec![movement("payer", Movement::deposit("first", Amount(7)))];

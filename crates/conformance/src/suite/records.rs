@@ -8,7 +8,7 @@ use windlass_engine::project::Project;
 use windlass_store::account::PriceRow;
 use windlass_store::audit::{AuditQuery, AuditRow};
 use windlass_store::commit::Commit;
-use windlass_store::log::{LOGS_MAX, LogRow, LogsOf, Said};
+use windlass_store::log::{LOGS_MAX, LogRow, LoggedLine, LogsOf};
 use windlass_store::page::{LineOrder, NameRange};
 use windlass_store::queue::{QueueLimits, QueueSettings};
 use windlass_store::run::{Origin, Owner, RunProjection, RunStatus};
@@ -71,7 +71,7 @@ pub async fn servers_not_heard_of_for_long_are_forgotten(store: &dyn Store) {
         store.save_server(server_row(server(id, epoch), beat_at)).await.unwrap();
     }
     let fixture = StoreFixture::new(store).await;
-    let owned = |_: &mut Origin, standing: &mut RunProjection| standing.owner = Some(server(3, 3));
+    let owned = |_: &mut Origin, projection: &mut RunProjection| projection.owner = Some(server(3, 3));
     fixture.create(1, RunStatus::Running, at(1), owned).await.unwrap();
     store.delete_servers(at(20)).await.unwrap();
     let left = store.servers().await.unwrap().into_iter().map(|row| row.owner.epoch.0);
@@ -270,7 +270,7 @@ pub async fn the_audit_is_read_in_both_orders_and_by_user_action_and_subject(sto
 }
 
 fn log_row(run: u64, entry: u64, fence: u64) -> LogRow {
-    let said = |level, data| Said { level, message: format!("half\0 of {run}"), data };
+    let said = |level, data| LoggedLine { level, message: format!("half\0 of {run}"), data };
     let lines = vec![said(Level::Info, json!(null)), said(Level::Error, json!({"fence": fence}))];
     let text = format!("{run}/{entry}/{fence}\nand the rest\0 of it");
     LogRow {

@@ -39,19 +39,22 @@ pub async fn a_run_replays_from_its_journal(store: &dyn Store) {
     driver.start(start_with(json!({"text": "hi"})), 10).await;
     driver.done("a", 1, json!("HI"), 20).await;
     let row = fixture.run(1).await.unwrap();
-    assert_eq!((row.standing.status, row.standing.action.as_deref()), (RunStatus::Running, Some("default")));
-    assert_eq!((row.standing.node, row.standing.step_count), (Some(NodePath::from("b")), 2));
-    assert_eq!((row.standing.shared, row.standing.ended_at), (None, None));
+    assert_eq!(
+        (row.projection.status, row.projection.action.as_deref()),
+        (RunStatus::Running, Some("default"))
+    );
+    assert_eq!((row.projection.node, row.projection.step_count), (Some(NodePath::from("b")), 2));
+    assert_eq!((row.projection.shared, row.projection.ended_at), (None, None));
     driver.done("b", 2, json!(null), 30).await;
     let row = fixture.run(1).await.unwrap();
-    assert_eq!((row.standing.status, row.standing.ended_at), (RunStatus::Completed, Some(at(30))));
-    assert_eq!(row.standing.shared.as_deref(), Some(&json!({"x": "HI"})));
-    assert_eq!((row.origin.created_at, row.standing.updated_at, row.len), (at(10), at(30), Seq(3)));
+    assert_eq!((row.projection.status, row.projection.ended_at), (RunStatus::Completed, Some(at(30))));
+    assert_eq!(row.projection.shared.as_deref(), Some(&json!({"x": "HI"})));
+    assert_eq!((row.origin.created_at, row.projection.updated_at, row.len), (at(10), at(30), Seq(3)));
     // A new round has no end yet.
     driver.submit(Input::Rerun { from: NodePath::from("b"), shared: None }, 40).await.unwrap();
     let row = fixture.run(1).await.unwrap();
-    assert_eq!((row.standing.status, row.standing.round), (RunStatus::Running, 2));
-    assert_eq!((row.standing.ended_at, row.standing.shared), (None, None));
+    assert_eq!((row.projection.status, row.projection.round), (RunStatus::Running, 2));
+    assert_eq!((row.projection.ended_at, row.projection.shared), (None, None));
 }
 
 pub async fn a_run_replays_from_a_snapshot(store: &dyn Store) {
@@ -109,7 +112,7 @@ pub async fn an_answer_ends_the_job_and_moves_the_run_in_one_commit(store: &dyn 
     let more = Commit { jobs, ..Commit::new(&Project::DEFAULT, fixture.command(), at(20)) };
     let answer = ended("a", 1, CallOutcome::Done(json!("small").into()));
     driver.submit_with(answer, 20, more).await.unwrap();
-    assert_eq!(fixture.run(1).await.unwrap().standing.status, RunStatus::Completed);
+    assert_eq!(fixture.run(1).await.unwrap().projection.status, RunStatus::Completed);
     assert_eq!(
         JobStatus::of(&store.job(&Project::DEFAULT, id).await.unwrap().unwrap().job),
         JobStatus::Completed
@@ -121,11 +124,11 @@ pub async fn a_cancelled_run_cancels_its_jobs(store: &dyn Store) {
     let mut driver = Driver::new(&fixture, 1, PULL).await;
     driver.start(start_with(json!({})), 10).await;
     driver.submit(Input::Cancel { reason: None, by: None }, 20).await.unwrap();
-    assert_eq!(fixture.run(1).await.unwrap().standing.status, RunStatus::Canceling);
+    assert_eq!(fixture.run(1).await.unwrap().projection.status, RunStatus::Canceling);
     let row = store.job(&Project::DEFAULT, JobId::of_call(run_id(1), Fence(1))).await.unwrap().unwrap();
     assert_eq!(JobStatus::of(&row.job), JobStatus::Canceled);
     driver.submit(ended("a", 1, CallOutcome::Canceled), 21).await.unwrap();
-    assert_eq!(fixture.run(1).await.unwrap().standing.status, RunStatus::Canceled);
+    assert_eq!(fixture.run(1).await.unwrap().projection.status, RunStatus::Canceled);
     let open = JobQuery { statuses: vec![JobStatus::Queued], ..JobQuery::default() };
     assert!(store.jobs(&Project::DEFAULT, open).await.unwrap().items.is_empty());
 }
@@ -150,7 +153,7 @@ pub async fn a_priced_call_is_charged_and_settled_with_its_run(store: &dyn Store
     assert_eq!(fixture.balance("payer").await, (40, 60));
     driver.done("a", 1, json!({"units": 1}), 20).await;
     assert_eq!(fixture.balance("payer").await, (70, 0));
-    let cost = fixture.run(1).await.unwrap().standing.cost;
+    let cost = fixture.run(1).await.unwrap().projection.cost;
     assert_eq!((cost.estimated.0, cost.actual.0), (60, 30));
     let query = LedgerQuery { account: "payer".to_owned(), run: Some(run_id(1)), ..LedgerQuery::default() };
     let rows = store.ledger(&Project::DEFAULT, query).await.unwrap();
@@ -167,11 +170,11 @@ pub async fn a_short_balance_fails_the_call_or_parks_it(store: &dyn Store) {
     let mut failing = Driver::new(&fixture, 1, ONE).await;
     failing.start(paying(InsufficientFundsAction::Fail), 10).await;
     let row = fixture.run(1).await.unwrap();
-    assert_eq!(row.standing.status, RunStatus::Failed);
-    assert_eq!(row.standing.error.unwrap().fault.kind, FaultKind::Balance);
+    assert_eq!(row.projection.status, RunStatus::Failed);
+    assert_eq!(row.projection.error.unwrap().fault.kind, FaultKind::Balance);
     let mut waiting = Driver::new(&fixture, 2, PUSH).await;
     waiting.start(paying(InsufficientFundsAction::Wait), 10).await;
-    assert_eq!(fixture.run(2).await.unwrap().standing.status, RunStatus::Waiting);
+    assert_eq!(fixture.run(2).await.unwrap().projection.status, RunStatus::Waiting);
     assert_eq!(fixture.balance("payer").await, (50, 0));
     fixture.post("payer", Movement::deposit("more", Amount(10))).await.unwrap();
     waiting.relied_on.clear();
@@ -208,7 +211,7 @@ pub async fn a_run_has_an_owner_only_while_a_server_makes_a_call(store: &dyn Sto
         "b": {"service": "q", "exec_type": "queue"}}, "edges": [{"from": "a", "to": "b"}]}"#;
     let mut driver = Driver::new(&fixture, 1, mixed).await;
     driver.start(start_with(json!({})), 10).await;
-    let owner = async || fixture.run(1).await.unwrap().standing.owner;
+    let owner = async || fixture.run(1).await.unwrap().projection.owner;
     assert_eq!(owner().await, Some(server(1, 1)));
     let fault = windlass_engine::retry::Fault::new(FaultKind::Error, "boom");
     driver.submit(ended("a", 1, CallOutcome::Failed(fault)), 20).await.unwrap();
@@ -218,7 +221,7 @@ pub async fn a_run_has_an_owner_only_while_a_server_makes_a_call(store: &dyn Sto
     assert_eq!(owner().await, Some(server(2, 5)));
     driver.done("a", 2, json!(1), 80).await;
     assert_eq!(owner().await, None);
-    assert_eq!(fixture.run(1).await.unwrap().standing.status, RunStatus::Running);
+    assert_eq!(fixture.run(1).await.unwrap().projection.status, RunStatus::Running);
     driver.done("b", 3, json!(1), 90).await;
     assert_eq!(owner().await, None);
 }
@@ -229,15 +232,15 @@ pub async fn a_run_that_waits_says_so_and_wakes(store: &dyn Store) {
         "edges": [{"from": "t", "to": "w"}]}"#;
     let mut driver = Driver::new(&fixture, 1, timer).await;
     driver.start(start_with(json!({})), 10).await;
-    assert_eq!(fixture.run(1).await.unwrap().standing.status, RunStatus::Waiting);
+    assert_eq!(fixture.run(1).await.unwrap().projection.status, RunStatus::Waiting);
     assert!(store.due(at(109), 10).await.unwrap().runs.is_empty());
     let due = store.due(at(110), 10).await.unwrap().runs;
     assert_eq!((due.len(), due[0].at, due[0].id), (1, at(110), run_id(1)));
     driver.submit(Input::TimePassed, 110).await.unwrap();
-    assert_eq!(fixture.run(1).await.unwrap().standing.wake_at, None);
+    assert_eq!(fixture.run(1).await.unwrap().projection.wake_at, None);
     let signal = Input::Signal { id: None, key: "go".to_owned(), value: json!(true), by: None };
     driver.submit(signal, 120).await.unwrap();
-    assert_eq!(fixture.run(1).await.unwrap().standing.status, RunStatus::Completed);
+    assert_eq!(fixture.run(1).await.unwrap().projection.status, RunStatus::Completed);
 }
 
 pub async fn two_servers_on_one_run_agree(store: &dyn Store) {
@@ -257,7 +260,7 @@ pub async fn two_servers_on_one_run_agree(store: &dyn Store) {
     assert_eq!(one.load(Since::Entry(Seq::ZERO)).await.1, Seq(3));
     let row = fixture.run(1).await.unwrap();
     assert_eq!(
-        (row.standing.status, row.standing.shared.as_deref()),
+        (row.projection.status, row.projection.shared.as_deref()),
         (RunStatus::Completed, Some(&json!({"x": 1})))
     );
 }
@@ -278,7 +281,7 @@ pub async fn a_wide_fan_is_followed_to_its_end(store: &dyn Store) {
         let fault = windlass_engine::retry::Fault::new(FaultKind::Error, "boom").permanent();
         driver.submit(ended("f/7", 8, CallOutcome::Failed(fault)), 20).await.unwrap();
         let row = fixture.run(n).await.unwrap();
-        assert_eq!((row.standing.status, row.standing.owner), (RunStatus::Failed, None));
+        assert_eq!((row.projection.status, row.projection.owner), (RunStatus::Failed, None));
     }
     let open = JobQuery { statuses: vec![JobStatus::Queued], ..JobQuery::default() };
     // Branches with open jobs are canceled with the run; answers of the others were not submitted.

@@ -54,9 +54,9 @@ pub async fn a_rerun_resets_the_nodes_that_follow(store: &dyn Store) {
     for (node, fence) in at.into_iter().zip(1..) {
         row.done(node, fence, json!(fence), 10 + i64::try_from(fence).unwrap()).await;
     }
-    assert_eq!(fixture.run(1).await.unwrap().standing.status, RunStatus::Completed);
+    assert_eq!(fixture.run(1).await.unwrap().projection.status, RunStatus::Completed);
     row.submit(rerun("b"), 20).await.unwrap();
-    assert_eq!(fixture.run(1).await.unwrap().standing.status, RunStatus::Running);
+    assert_eq!(fixture.run(1).await.unwrap().projection.status, RunStatus::Running);
 
     let mut turns = Driver::new(&fixture, 2, LOOP).await;
     turns.start(start_with(json!({})), 10).await;
@@ -65,11 +65,11 @@ pub async fn a_rerun_resets_the_nodes_that_follow(store: &dyn Store) {
         turns.done(node, fence, json!(fence), 10 + i64::try_from(fence).unwrap()).await;
     }
     turns.submit(rerun("L/1/b"), 30).await.unwrap();
-    assert_eq!(fixture.run(2).await.unwrap().standing.status, RunStatus::Running);
+    assert_eq!(fixture.run(2).await.unwrap().projection.status, RunStatus::Running);
 
     let mut fan = Driver::new(&fixture, 3, FAN).await;
     fan.start(start_with(json!({})), 5).await;
-    assert_eq!(fixture.run(3).await.unwrap().standing.status, RunStatus::Failed);
+    assert_eq!(fixture.run(3).await.unwrap().projection.status, RunStatus::Failed);
     for (items, now) in [(json!([1, 2, 3]), 10), (json!([1]), 20)] {
         let shared = json!({ "items": items }).as_object().cloned();
         fan.submit(Input::Rerun { from: NodePath::from("f"), shared }, now).await.unwrap();
@@ -77,7 +77,7 @@ pub async fn a_rerun_resets_the_nodes_that_follow(store: &dyn Store) {
             fan.submit(boom("f/1", 2), 15).await.unwrap();
         }
     }
-    assert_eq!(fixture.run(3).await.unwrap().standing.round, 3);
+    assert_eq!(fixture.run(3).await.unwrap().projection.round, 3);
 }
 
 pub async fn a_retry_continues_at_the_failed_nodes(store: &dyn Store) {
@@ -87,7 +87,7 @@ pub async fn a_retry_continues_at_the_failed_nodes(store: &dyn Store) {
     caught.submit(boom("a", 1), 11).await.unwrap();
     caught.submit(boom("b", 2), 12).await.unwrap();
     caught.submit(Input::Retry, 13).await.unwrap();
-    assert_eq!(fixture.run(1).await.unwrap().standing.node, Some(NodePath::from("b")));
+    assert_eq!(fixture.run(1).await.unwrap().projection.node, Some(NodePath::from("b")));
 
     let mut row = Driver::new(&fixture, 2, ROW).await;
     row.start(start_with(json!({})), 10).await;
@@ -95,14 +95,14 @@ pub async fn a_retry_continues_at_the_failed_nodes(store: &dyn Store) {
     row.done("beside", 2, json!(1), 11).await;
     row.submit(boom("b", 3), 12).await.unwrap();
     row.submit(Input::Retry, 13).await.unwrap();
-    assert_eq!(fixture.run(2).await.unwrap().standing.status, RunStatus::Running);
+    assert_eq!(fixture.run(2).await.unwrap().projection.status, RunStatus::Running);
 
     let mut turns = Driver::new(&fixture, 3, LOOP).await;
     turns.start(start_with(json!({})), 10).await;
     turns.done("L/0/b", 1, json!(1), 11).await;
     turns.submit(boom("L/0/c", 2), 12).await.unwrap();
     turns.submit(Input::Retry, 13).await.unwrap();
-    assert_eq!(fixture.run(3).await.unwrap().standing.round, 2);
+    assert_eq!(fixture.run(3).await.unwrap().projection.round, 2);
 
     let fan = FAN.replace("$shared.items", "$params.items");
     let mut fan = Driver::new(&fixture, 4, &fan).await;
@@ -110,7 +110,7 @@ pub async fn a_retry_continues_at_the_failed_nodes(store: &dyn Store) {
     fan.done("f/0", 1, json!(1), 11).await;
     fan.submit(boom("f/1", 2), 12).await.unwrap();
     fan.submit(Input::Retry, 13).await.unwrap();
-    assert_eq!(fixture.run(4).await.unwrap().standing.round, 2);
+    assert_eq!(fixture.run(4).await.unwrap().projection.round, 2);
 }
 
 pub async fn nodes_write_while_their_runs_are_open(store: &dyn Store) {
@@ -126,6 +126,6 @@ pub async fn nodes_write_while_their_runs_are_open(store: &dyn Store) {
     for run in [1, 2] {
         // The state has the writes at once, the row only after the end of the run.
         let row = fixture.run(run).await.unwrap();
-        assert_eq!((row.standing.status, row.standing.shared), (RunStatus::Running, None));
+        assert_eq!((row.projection.status, row.projection.shared), (RunStatus::Running, None));
     }
 }

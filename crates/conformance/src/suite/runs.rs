@@ -19,11 +19,11 @@ fn asked(id: &str, digest: &str) -> impl FnOnce(&mut Origin, &mut RunProjection)
 }
 
 fn owned(owner: Owner) -> impl FnOnce(&mut Origin, &mut RunProjection) {
-    move |_, standing| standing.owner = Some(owner)
+    move |_, projection| projection.owner = Some(owner)
 }
 
 fn waking(ms: i64) -> impl FnOnce(&mut Origin, &mut RunProjection) {
-    move |_, standing| standing.wake_at = Some(at(ms))
+    move |_, projection| projection.wake_at = Some(at(ms))
 }
 
 pub async fn a_run_is_created_once_per_request_id(store: &dyn Store) {
@@ -97,13 +97,13 @@ pub async fn the_origin_of_a_run_never_changes(store: &dyn Store) {
     fixture.create(1, RunStatus::Running, at(1), asked("r", "d")).await.unwrap();
     let before = fixture.run(1).await.unwrap();
     let mut commit = fixture.entry(1, 1, RunStatus::Waiting, at(9));
-    commit.run.as_mut().unwrap().standing.wake_at = Some(at(50));
-    let standing = commit.run.clone().unwrap().standing;
+    commit.run.as_mut().unwrap().projection.wake_at = Some(at(50));
+    let projection = commit.run.clone().unwrap().projection;
     fixture.commit(commit).await.unwrap();
     let after = fixture.run(1).await.unwrap();
     assert_eq!(after.origin, before.origin);
     assert_eq!(after.origin.created_at, origin(at(1)).created_at);
-    assert_eq!((after.len, after.standing), (Seq(2), standing));
+    assert_eq!((after.len, after.projection), (Seq(2), projection));
 }
 
 pub async fn due_runs_come_oldest_first_and_only_open_ones(store: &dyn Store) {
@@ -125,7 +125,7 @@ pub async fn a_wake_up_that_was_moved_is_due_only_then(store: &dyn Store) {
     let fixture = StoreFixture::new(store).await;
     fixture.create(1, RunStatus::Waiting, at(1), waking(10)).await.unwrap();
     let mut commit = fixture.entry(1, 1, RunStatus::Waiting, at(2));
-    commit.run.as_mut().unwrap().standing.wake_at = Some(at(70));
+    commit.run.as_mut().unwrap().projection.wake_at = Some(at(70));
     fixture.commit(commit).await.unwrap();
     assert!(store.due(at(69), 100).await.unwrap().runs.is_empty());
     assert_eq!(store.due(at(70), 100).await.unwrap().runs.len(), 1);

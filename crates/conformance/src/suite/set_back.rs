@@ -21,7 +21,7 @@ pub async fn stored_times_that_are_ahead_are_set_back(store: &dyn Store) {
         store.save_server(row).await.unwrap();
     }
     let waits =
-        |until| move |_: &mut Origin, standing: &mut RunProjection| standing.wake_at = Some(at(until));
+        |until| move |_: &mut Origin, projection: &mut RunProjection| projection.wake_at = Some(at(until));
     fixture.create(1, RunStatus::Waiting, at(50), waits(20_000)).await.unwrap();
     fixture.create(2, RunStatus::Waiting, at(9_000), waits(20_000)).await.unwrap();
     fixture.create(3, RunStatus::Completed, at(9_000), |_, _| {}).await.unwrap();
@@ -53,11 +53,11 @@ pub async fn stored_times_that_are_ahead_are_set_back(store: &dyn Store) {
     assert_eq!(beats.collect::<Vec<_>>(), [at(50), at(100)]);
     let run = async |n| store.run(&Project::DEFAULT, RunRef::Id(run_id(n))).await.unwrap().unwrap();
     let kept = run(1).await;
-    assert_eq!((kept.standing.wake_at, kept.standing.updated_at), (Some(at(20_000)), at(50)));
+    assert_eq!((kept.projection.wake_at, kept.projection.updated_at), (Some(at(20_000)), at(50)));
     let woken = run(2).await;
-    assert_eq!((woken.standing.wake_at, woken.standing.updated_at), (Some(at(100)), at(100)));
+    assert_eq!((woken.projection.wake_at, woken.projection.updated_at), (Some(at(100)), at(100)));
     assert_eq!(woken.origin.created_at, at(100));
-    let ended = run(3).await.standing;
+    let ended = run(3).await.projection;
     assert_eq!((ended.ended_at, ended.wake_at), (Some(at(100)), None));
     let due = store.due(at(100), 10).await.unwrap().runs;
     assert_eq!(due.iter().map(|wake| wake.id).collect::<Vec<_>>(), [run_id(2)]);

@@ -17,7 +17,7 @@ use windlass_store::commit::{Commit, JobChange, RunChange};
 use windlass_store::job::{JobOrigin, JobQuery};
 use windlass_store::run::{Journal, RunQuery, RunRef, RunStatus, Since};
 
-use windlass_conformance::fixture::{origin, publication, standing};
+use windlass_conformance::fixture::{origin, projection, publication};
 
 fn id<I: std::str::FromStr<Err: std::fmt::Debug>>(prefix: &str, n: u64) -> I {
     format!("{prefix}_{n:032x}").parse().unwrap()
@@ -49,7 +49,7 @@ fn run_entry(command: u64, run: RunId, expected_len: u64) -> Commit {
             expected_len: Seq(expected_len),
             create: (expected_len == 0).then(|| origin(now)),
             entry: Entry::new(now, command, events),
-            standing: standing(RunStatus::Running, now),
+            projection: projection(RunStatus::Running, now),
             snapshot: None,
             reopened: None,
         }),

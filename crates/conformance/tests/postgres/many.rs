@@ -88,7 +88,7 @@ async fn charge(store: Arc<Postgres>, by: u64, accounts: [&'static str; 2]) -> [
                     charged[accounts.iter().position(|account| *account == name).unwrap()] += amount;
                 }
             }
-            Err(StoreError::Refused(Refusal::Short { .. })) => {}
+            Err(StoreError::Refused(Refusal::InsufficientFunds { .. })) => {}
             Err(error) => panic!("{error:?}"),
         }
     }

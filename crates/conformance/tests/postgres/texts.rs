@@ -14,7 +14,7 @@ use windlass_store::account::LedgerQuery;
 use windlass_store::audit::{AuditQuery, AuditRow};
 use windlass_store::commit::Commit;
 use windlass_store::flow::{FlowChoice, FlowRef};
-use windlass_store::log::{LogRow, LogsOf, Said};
+use windlass_store::log::{LogRow, LoggedLine, LogsOf};
 use windlass_store::run::Since;
 use windlass_store::worker::{WorkerQuery, WorkerRow};
 
@@ -66,7 +66,8 @@ fn texts_of_any_characters_come_back() {
             [(Seq(1), written.audit[0].clone())]
         );
         let (run, at) = (id("run", 1), Timestamp(2));
-        let said = Said { level: Level::Info, message: HOSTILE.to_owned(), data: serde_json::Value::Null };
+        let said =
+            LoggedLine { level: Level::Info, message: HOSTILE.to_owned(), data: serde_json::Value::Null };
         let (text, node) = (HOSTILE.to_owned(), "a".into());
         let log = LogRow { run, entry: Seq(1), fence: Fence(u64::MAX), node, at, text, lines: vec![said] };
         let mut writes = Commit::new(&Project::DEFAULT, id("cmd", 77), at);

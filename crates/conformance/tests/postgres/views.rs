@@ -77,8 +77,8 @@ fn tasks_are_the_runs() {
                 database.store.runs(&Project::DEFAULT, RunQuery::default()).await.unwrap().items;
             expected.sort_by_key(|row| row.id);
             let expected = expected.into_iter().map(|row| {
-                let status = match row.standing.status {
-                    RunStatus::Running if row.standing.owner.is_none() => "waiting_queue",
+                let status = match row.projection.status {
+                    RunStatus::Running if row.projection.owner.is_none() => "waiting_queue",
                     RunStatus::Waiting | RunStatus::Paused => "running",
                     other => other.word(),
                 };
@@ -89,7 +89,7 @@ fn tasks_are_the_runs() {
                     some(format!("ver-{}", row.origin.version.uuid())),
                     some(status),
                     seconds(row.origin.created_at),
-                    seconds(row.standing.updated_at),
+                    seconds(row.projection.updated_at),
                 ]
             });
             let expected: Vec<_> = expected.collect();

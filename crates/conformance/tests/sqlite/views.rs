@@ -238,26 +238,26 @@ fn tasks_are_the_runs() {
             .runs()
             .into_iter()
             .map(|run| {
-                let (origin, standing) = (run.origin, run.standing);
+                let (origin, projection) = (run.origin, run.projection);
                 let ids = (
                     format!("task-{}", run.id.uuid()),
                     format!("flow-{}", origin.flow.uuid()),
                     format!("ver-{}", origin.version.uuid()),
                 );
-                let status = match standing.status.word() {
-                    "running" if standing.owner.is_none() => "waiting_queue",
+                let status = match projection.status.word() {
+                    "running" if projection.owner.is_none() => "waiting_queue",
                     "waiting" => "running",
                     word => word,
                 };
-                let shared = standing.shared.map_or_else(|| "{}".to_owned(), |shared| shared.to_string());
-                let node = standing.node.map(|node| node.to_string()).unwrap_or_default();
+                let shared = projection.shared.map_or_else(|| "{}".to_owned(), |shared| shared.to_string());
+                let node = projection.node.map(|node| node.to_string()).unwrap_or_default();
                 let started = serde_json::to_string(&filled.journal(run.id)[0].1.events[0]).unwrap();
                 let started: serde_json::Value = serde_json::from_str(&started).unwrap();
                 let params = started.get("params").map_or_else(|| "{}".to_owned(), ToString::to_string);
                 (
                     ids,
                     (status.to_owned(), shared),
-                    (node, u32::try_from(standing.step_count).unwrap()),
+                    (node, u32::try_from(projection.step_count).unwrap()),
                     origin.created_at.0 / 1_000,
                     params,
                 )

@@ -47,7 +47,7 @@ pub(super) fn scope(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) 
         refs::check_nodes(node, path, reader);
     }
     reader.scopes.pop();
-    join::check(&mut read.nodes, &read.paths, &read.within, join::Early::Refused, reader);
+    join::check(&mut read.nodes, &read.paths, &read.within, join::EarlyRead::Refused, reader);
     if depth == 1
         && let Some(declared) = declared.filter(|declared| !declared.is_empty())
     {

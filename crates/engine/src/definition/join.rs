@@ -17,7 +17,7 @@ const CYCLE_NODES: usize = 40;
 
 /// Severity of reading a result that does not exist yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Early {
+pub(super) enum EarlyRead {
     /// The definition is refused.
     Refused,
     /// A warning: missing values are null.
@@ -31,7 +31,7 @@ pub(super) fn check(
     nodes: &mut [Node],
     paths: &[String],
     within: &[Within],
-    beside: Early,
+    beside: EarlyRead,
     reader: &mut Reader,
 ) {
     count_in_edges(nodes);
@@ -52,7 +52,13 @@ pub(super) fn check(
 }
 
 /// Reports that something is read which is not there yet, or need not be.
-fn too_early(read: &OutputRead<'_>, nodes: &[Node], before: &Ancestors, beside: Early, reader: &mut Reader) {
+fn too_early(
+    read: &OutputRead<'_>,
+    nodes: &[Node],
+    before: &Ancestors,
+    beside: EarlyRead,
+    reader: &mut Reader,
+) {
     let path = read.path.to_owned();
     if read.named_ix == read.reader_ix {
         let reason = match read.inside {
@@ -61,16 +67,16 @@ fn too_early(read: &OutputRead<'_>, nodes: &[Node], before: &Ancestors, beside: 
             }
             false => "a node cannot read its own result".to_owned(),
         };
-        reader.out_of_order(path, reason, None, Early::Refused);
+        reader.out_of_order(path, reason, None, EarlyRead::Refused);
         return;
     }
     let name = shown(&nodes[read.named_ix].key);
     let comes_after = before.contains(read.named_ix, read.reader_ix);
     // Whether a node beside this one failed can be of interest, if it is known by then.
     let early = match (comes_after, read.of_output) {
-        (true, _) => Early::Refused,
+        (true, _) => EarlyRead::Refused,
         (false, true) => beside,
-        (false, false) => Early::Warned,
+        (false, false) => EarlyRead::Warned,
     };
     let whom = match read.inside {
         true => format!("`{}`", shown(&nodes[read.reader_ix].key)),

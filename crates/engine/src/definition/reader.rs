@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::Strictness;
-use super::join::Early;
+use super::join::EarlyRead;
 use super::refs::Outward;
 use crate::limits;
 use crate::params::Params;
@@ -115,10 +115,16 @@ impl Reader {
     }
 
     /// Reports a value that is read before it exists.
-    pub(super) fn out_of_order(&mut self, path: String, reason: String, hint: Option<String>, early: Early) {
+    pub(super) fn out_of_order(
+        &mut self,
+        path: String,
+        reason: String,
+        hint: Option<String>,
+        early: EarlyRead,
+    ) {
         match early {
-            Early::Refused => self.strict_error(path, reason, hint),
-            Early::Warned => self.hint_warning(path, reason, hint),
+            EarlyRead::Refused => self.strict_error(path, reason, hint),
+            EarlyRead::Warned => self.hint_warning(path, reason, hint),
         }
     }
 

@@ -144,7 +144,7 @@ fn build(
         }
     }
     reader.scopes.pop();
-    join::check(&mut nodes, &paths, &within, join::Early::Warned, reader);
+    join::check(&mut nodes, &paths, &within, join::EarlyRead::Warned, reader);
     let expanded = tasks.iter().map(|task| expanded(task, &tasks)).collect();
     let index: BTreeMap<_, _> = nodes.iter().enumerate().map(|(ix, node)| (node.key.clone(), ix)).collect();
     (Scope { routing: Routing::Join { on_failure: OnFailure::Stop }, owns_shared, nodes, index }, expanded)

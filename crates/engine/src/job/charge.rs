@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use crate::id::{JobId, RunId};
     use crate::job::{JobInput, JobOutcome, JobRefusal};
-    use crate::money::{Book, Price};
+    use crate::money::{AccountLedger, Price};
     use crate::retry::{Fault, FaultKind};
     use crate::time::Timestamp;
 
@@ -122,7 +122,7 @@ mod tests {
 
     struct ChargedJob {
         job: Job,
-        book: Book,
+        book: AccountLedger,
         now: Timestamp,
     }
 
@@ -130,7 +130,7 @@ mod tests {
         fn new(payload: Value) -> Self {
             let id = JobId::new(Uuid::from_u128(1));
             let job = Job::made(id, priced(payload), Timestamp(0)).unwrap();
-            let mut book = Book::default();
+            let mut book = AccountLedger::default();
             book.post(Movement::deposit("first", Amount(100))).unwrap();
             let mut bench = ChargedJob { job, book, now: Timestamp(0) };
             bench.post();

@@ -233,12 +233,12 @@ pub enum Posted {
 
 /// An account with all its postings as a value: the model that the stores are compared with.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Book {
+pub struct AccountLedger {
     account: Account,
     movements: BTreeMap<String, Movement>,
 }
 
-impl Book {
+impl AccountLedger {
     pub fn account(&self) -> Account {
         self.account
     }

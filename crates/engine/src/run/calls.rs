@@ -2,7 +2,7 @@
 
 use super::Run;
 use super::state::{Nest, NodeState, Phase, ScopeState, Slot, Stage, Work};
-use super::view::Spot;
+use super::view::NodeRef;
 use crate::counter::{Epoch, Fence, Visit};
 use crate::path::NodePath;
 use crate::plan::{Body, Exec, Fan, NodeKind, Plan, Scope};
@@ -49,14 +49,14 @@ impl Run {
         &'s self,
         plan: &'p Plan,
         path: &NodePath,
-    ) -> Option<(Spot<'p, 's>, &'s Work)> {
+    ) -> Option<(NodeRef<'p, 's>, &'s Work)> {
         let spot = self.spot(plan, path)?;
         let work = spot.phase().work()?;
         Some((spot, work))
     }
 }
 
-impl Spot<'_, '_> {
+impl NodeRef<'_, '_> {
     /// The executor of the call; a function that got its name when the fan opened goes by that name.
     pub(super) fn exec(&self) -> Option<Exec> {
         let named = self.branch.and_then(|arm| arm.name);

@@ -29,7 +29,7 @@ fn is_zero(value: &Amount) -> bool {
 
 impl Totals {
     /// The amount that the budget bears: the estimates of open calls, and the real cost of the others.
-    pub fn borne(&self) -> Amount {
+    pub fn spent(&self) -> Amount {
         let open = self.estimated.saturating_sub(self.refunded).saturating_sub(self.settled);
         open.saturating_add(self.actual)
     }
@@ -105,7 +105,7 @@ impl Run {
 
     /// The amount that calls of this run have taken from its account so far, without its children.
     pub fn paid(&self) -> Amount {
-        self.cost.borne().saturating_sub(self.children.actual)
+        self.cost.spent().saturating_sub(self.children.actual)
     }
 
     /// The part of the budget that the child run of this fence may spend, while it is open.
@@ -117,19 +117,19 @@ impl Run {
     /// that.
     pub(super) fn budget_left(&self) -> Option<Amount> {
         let taken =
-            |budget: Amount| budget.saturating_sub(self.cost.borne()).saturating_sub(self.reserves.total());
+            |budget: Amount| budget.saturating_sub(self.cost.spent()).saturating_sub(self.reserves.total());
         self.budget.map(taken)
     }
 
     /// Whether this amount is within the budget, but open children may still need it.
     pub(super) fn is_held_by_children(&self, amount: Amount) -> bool {
         let reserved = self.reserves.total();
-        let needed = self.cost.borne().saturating_add(reserved).saturating_add(Amount(amount.0));
+        let needed = self.cost.spent().saturating_add(reserved).saturating_add(Amount(amount.0));
         reserved > Amount::ZERO && self.budget.is_some_and(|budget| needed > budget)
     }
 
     /// Whose budget this run spends from, if not its own.
-    pub(super) fn benefactor(&self) -> Option<&Parent> {
+    pub(super) fn paying_parent(&self) -> Option<&Parent> {
         self.start.parent.as_ref().filter(|_| self.start.budget.is_some())
     }
 }

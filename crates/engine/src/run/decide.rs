@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::facts::View;
 use super::state::Status;
-use super::view::Spot;
+use super::view::NodeRef;
 use super::waits::Look;
 use super::{Run, Todo};
 use crate::event::{Event, Level};
@@ -97,7 +97,7 @@ impl Run {
 }
 
 /// The charge of a call if it were made now; `None` when it is free or the amount is unknown.
-pub(super) fn estimated(run: &Run, spot: &Spot<'_, '_>) -> Option<Amount> {
+pub(super) fn estimated(run: &Run, spot: &NodeRef<'_, '_>) -> Option<Amount> {
     let call = spot.call()?;
     let price = run.start.prices.get(spot.service().unwrap_or_default());
     let scope = &spot.level.state.input;
@@ -110,7 +110,7 @@ pub(super) fn estimated(run: &Run, spot: &Spot<'_, '_>) -> Option<Amount> {
 }
 
 /// Facts for prices: the call's own params are `$params`.
-fn view_of<'v>(run: &'v Run, spot: &'v Spot<'_, '_>, input: &'v Value) -> View<'v> {
+fn view_of<'v>(run: &'v Run, spot: &'v NodeRef<'_, '_>, input: &'v Value) -> View<'v> {
     let mut view = spot.view(run, input);
     view.own_params = matches!(spot.node.prep, Prep::Params(_)).then_some(input);
     view

@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 
 use super::Run;
 use super::state::{Stage, Status, Work};
-use super::view::Spot;
+use super::view::NodeRef;
 use crate::counter::Fence;
-use crate::effect::{Effect, Order};
+use crate::effect::{CallSpec, Effect};
 use crate::event::Event;
 use crate::money::Movement;
 use crate::params::Params;
@@ -123,7 +123,7 @@ impl EventEffects<'_> {
 
     fn call(
         &mut self,
-        spot: &Spot<'_, '_>,
+        spot: &NodeRef<'_, '_>,
         path: &NodePath,
         fence: Fence,
         attempt: u32,
@@ -140,7 +140,7 @@ impl EventEffects<'_> {
                 (prepared, params)
             }
         };
-        self.out.push(Effect::Call(Box::new(Order {
+        self.out.push(Effect::Call(Box::new(CallSpec {
             run: run.id,
             node: path.clone(),
             visit: spot.state.visit,
@@ -162,25 +162,25 @@ impl EventEffects<'_> {
     }
 
     /// A movement on the run's account; a no-op for a run without one.
-    fn movement(&mut self, spot: &Spot<'_, '_>, path: &NodePath, make: impl FnOnce(String) -> Movement) {
+    fn movement(&mut self, spot: &NodeRef<'_, '_>, path: &NodePath, make: impl FnOnce(String) -> Movement) {
         let Some(account) = self.run.start.account.clone() else { return };
         let key = crate::money::charge_key(self.run.id, path.as_str(), spot.state.visit);
         self.out.push(Effect::Move { account, movement: make(key) });
     }
 
-    fn refund(&mut self, spot: &Spot<'_, '_>, path: &NodePath, work: &Work) {
+    fn refund(&mut self, spot: &NodeRef<'_, '_>, path: &NodePath, work: &Work) {
         if let Some(estimate) = work.charge {
             self.movement(spot, path, |key| Movement::refund(&key, estimate));
         }
     }
 
-    fn cancel(&mut self, spot: &Spot<'_, '_>, path: &NodePath, fence: Fence) {
+    fn cancel(&mut self, spot: &NodeRef<'_, '_>, path: &NodePath, fence: Fence) {
         let exec = spot.exec();
         self.out.extend(exec.map(|exec| Effect::Cancel { node: path.clone(), fence, exec }));
     }
 
     /// The worker of a call that is over without its answer should stop.
-    fn stop_unanswered(&mut self, spot: &Spot<'_, '_>, path: &NodePath, work: &Work, kind: FaultKind) {
+    fn stop_unanswered(&mut self, spot: &NodeRef<'_, '_>, path: &NodePath, work: &Work, kind: FaultKind) {
         let is_unanswered = match kind {
             FaultKind::Timeout
             | FaultKind::Watchdog
@@ -203,7 +203,7 @@ impl EventEffects<'_> {
 }
 
 /// The params of the worker, for nodes whose whole configuration is resolved.
-fn resolved_params(spot: &Spot<'_, '_>, input: &Value) -> Option<Map<String, Value>> {
+fn resolved_params(spot: &NodeRef<'_, '_>, input: &Value) -> Option<Map<String, Value>> {
     if !matches!(spot.node.prep, Prep::Params(_)) {
         return None;
     }
@@ -224,7 +224,7 @@ fn placed(node: &NodePath, message: &str) -> String {
 }
 
 /// A flow has no input: the prepared input of a graph node becomes params of the child, over all others.
-fn with_fields(spot: &Spot<'_, '_>, call: &Call, input: &Value) -> Params {
+fn with_fields(spot: &NodeRef<'_, '_>, call: &Call, input: &Value) -> Params {
     let params = spot.params();
     let prepared = match spot.node.prep {
         Prep::Key(_) | Prep::Map(_) => matches!(call.exec, Exec::Flow { .. }),

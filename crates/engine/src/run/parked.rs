@@ -111,7 +111,7 @@ impl Parked {
 }
 
 /// The calls that this amount bears together, the smallest first: costs the number that go, not that wait.
-fn borne(needs: &BTreeSet<(Amount, NodePath)>, by: Amount) -> impl Iterator<Item = &NodePath> {
+fn affordable(needs: &BTreeSet<(Amount, NodePath)>, by: Amount) -> impl Iterator<Item = &NodePath> {
     let mut left = by;
     let fits = move |(amount, _): &&(Amount, NodePath)| {
         left = left.saturating_sub(*amount);
@@ -149,7 +149,7 @@ impl Run {
     pub(super) fn funded_by(&self, balance: Option<Amount>) -> Vec<NodePath> {
         let is_new = |path: &&NodePath| self.is_untold(path);
         match balance {
-            Some(balance) => borne(&self.parked.of_balance, balance).filter(is_new).cloned().collect(),
+            Some(balance) => affordable(&self.parked.of_balance, balance).filter(is_new).cloned().collect(),
             None => self.parked.paths().filter(is_new).cloned().collect(),
         }
     }
@@ -159,7 +159,7 @@ impl Run {
         if self.parked.of_budget.is_empty() {
             return Vec::new();
         }
-        let fits = |left| borne(&self.parked.of_budget, left).cloned().collect();
+        let fits = |left| affordable(&self.parked.of_budget, left).cloned().collect();
         self.budget_left().map(fits).unwrap_or_default()
     }
 
@@ -204,8 +204,9 @@ mod tests {
     #[test]
     fn as_many_go_as_the_money_bears() {
         let parked = parked(&[("a", 30, false), ("b", 10, false), ("c", 20, false), ("d", 1, true)]);
-        let go =
-            |by| borne(&parked.of_balance, Amount(by)).map(NodePath::as_str).collect::<Vec<_>>().concat();
+        let go = |by| {
+            affordable(&parked.of_balance, Amount(by)).map(NodePath::as_str).collect::<Vec<_>>().concat()
+        };
         assert_eq!([9, 10, 29, 30, 60].map(go), ["", "b", "b", "bc", "bca"]);
         assert_eq!((go(i64::MIN), go(i64::MAX)), (String::new(), "bca".to_owned()));
     }

@@ -10,7 +10,7 @@
 )]
 
 use super::state::{Activity, FanState, Nest, NodeState, Phase, ScopeState, Slot, Work};
-use super::view::{AddedParams, Arm, ScopeLevel, Spot};
+use super::view::{AddedParams, BranchRef, NodeRef, ScopeLevel};
 use crate::counter::Fence;
 use crate::path::NodePath;
 use crate::plan::{Body, NodeKind, Scope};
@@ -18,47 +18,47 @@ use crate::retry::Fault;
 use crate::time::Timestamp;
 
 /// A node or one branch of a fan, to be changed.
-pub(super) enum SpotMut<'s> {
+pub(super) enum NodeMut<'s> {
     Node(&'s mut NodeState),
     Branch(&'s mut Slot),
 }
 
-impl<'s> SpotMut<'s> {
+impl<'s> NodeMut<'s> {
     pub(super) fn into_phase(self) -> &'s mut Phase {
         match self {
-            SpotMut::Node(node) => &mut node.phase,
-            SpotMut::Branch(slot) => &mut slot.phase,
+            NodeMut::Node(node) => &mut node.phase,
+            NodeMut::Branch(slot) => &mut slot.phase,
         }
     }
 
     /// When time has to be looked at for it.
     pub(super) fn into_wake(self) -> &'s mut Option<Timestamp> {
         match self {
-            SpotMut::Node(node) => &mut node.wake,
-            SpotMut::Branch(slot) => &mut slot.wake,
+            NodeMut::Node(node) => &mut node.wake,
+            NodeMut::Branch(slot) => &mut slot.wake,
         }
     }
 
     /// Keeps the number and the fence of the last grant.
     pub(super) fn note_grant(&mut self, attempt: u32, fence: Fence) {
         match self {
-            SpotMut::Node(node) => (node.attempts, node.fence) = (attempt, fence),
-            SpotMut::Branch(slot) => (slot.attempts, slot.fence) = (attempt, fence),
+            NodeMut::Node(node) => (node.attempts, node.fence) = (attempt, fence),
+            NodeMut::Branch(slot) => (slot.attempts, slot.fence) = (attempt, fence),
         }
     }
 
     /// Keeps the last failure where people look for it, also when another attempt follows.
     pub(super) fn note_fault(&mut self, fault: &Fault) {
         match self {
-            SpotMut::Node(node) => node.fault = Some(fault.clone()),
-            SpotMut::Branch(slot) => slot.fault = Some(Box::new(fault.clone())),
+            NodeMut::Node(node) => node.fault = Some(fault.clone()),
+            NodeMut::Branch(slot) => slot.fault = Some(Box::new(fault.clone())),
         }
     }
 }
 
 impl ScopeState {
     /// The node or branch at `path`, if the run has got that far into the scopes around it.
-    pub(crate) fn spot<'p, 's>(&'s self, scope: &'p Scope, path: &NodePath) -> Option<Spot<'p, 's>> {
+    pub(crate) fn spot<'p, 's>(&'s self, scope: &'p Scope, path: &NodePath) -> Option<NodeRef<'p, 's>> {
         let mut chain = vec![ScopeLevel { scope, state: self, overrides: None, added: None }];
         let mut segments = path.segments().peekable();
         let mut in_fan = false;
@@ -67,7 +67,7 @@ impl ScopeState {
             let (ix, node) = level.scope.node(segments.next()?)?;
             let state = level.state.node(ix);
             if segments.peek().is_none() {
-                return Some(Spot { chain, level, ix, node, state, branch: None, in_fan });
+                return Some(NodeRef { chain, level, ix, node, state, branch: None, in_fan });
             }
             match (&node.kind, state.nest.as_deref()) {
                 (NodeKind::Sub(sub), Some(Nest::Scope(inner))) => {
@@ -89,8 +89,8 @@ impl ScopeState {
                     let branch = fan.branch(at)?;
                     if segments.peek().is_none() {
                         let name = arms.names.get(at).map(String::as_str);
-                        let arm = Arm { index: at, branch, slot, name };
-                        return Some(Spot { chain, level, ix, node, state, branch: Some(arm), in_fan });
+                        let arm = BranchRef { index: at, branch, slot, name };
+                        return Some(NodeRef { chain, level, ix, node, state, branch: Some(arm), in_fan });
                     }
                     let (Body::Scope(scope), Some(inner)) = (&branch.body, slot.scope.as_deref()) else {
                         return None;
@@ -193,11 +193,11 @@ impl ScopeState {
     }
 
     /// The node or branch at `path`.
-    pub(super) fn spot_mut(&mut self, scope: &Scope, path: &NodePath) -> Option<SpotMut<'_>> {
+    pub(super) fn spot_mut(&mut self, scope: &Scope, path: &NodePath) -> Option<NodeMut<'_>> {
         if self.spot(scope, path)?.branch.is_some() {
-            return self.slot_mut(scope, path).map(SpotMut::Branch);
+            return self.slot_mut(scope, path).map(NodeMut::Branch);
         }
-        self.node_mut(scope, path).map(SpotMut::Node)
+        self.node_mut(scope, path).map(NodeMut::Node)
     }
 
     /// The call that is open at `path`.

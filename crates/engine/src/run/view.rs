@@ -55,7 +55,7 @@ impl<'p> AddedParams<'p> {
 }
 
 /// A node of a run, or one branch of a fan.
-pub(crate) struct Spot<'p, 's> {
+pub(crate) struct NodeRef<'p, 's> {
     /// Outermost first; the last one holds the node.
     pub(crate) chain: Vec<ScopeLevel<'p, 's>>,
     /// The scope that holds the node.
@@ -63,14 +63,14 @@ pub(crate) struct Spot<'p, 's> {
     pub(crate) ix: NodeIx,
     pub(crate) node: &'p Node,
     pub(crate) state: &'s NodeState,
-    pub(crate) branch: Option<Arm<'p, 's>>,
+    pub(crate) branch: Option<BranchRef<'p, 's>>,
     /// Whether a fan is around it (or it is a fan's branch).
     pub(crate) in_fan: bool,
 }
 
 /// One branch of a fan.
 #[derive(Clone, Copy)]
-pub(crate) struct Arm<'p, 's> {
+pub(crate) struct BranchRef<'p, 's> {
     pub(crate) index: usize,
     pub(crate) branch: &'p Branch,
     pub(crate) slot: &'s Slot,
@@ -79,7 +79,7 @@ pub(crate) struct Arm<'p, 's> {
 
 impl Run {
     /// The node or branch at `path`, if the run has got that far into the scopes around it.
-    pub(crate) fn spot<'p, 's>(&'s self, plan: &'p Plan, path: &NodePath) -> Option<Spot<'p, 's>> {
+    pub(crate) fn spot<'p, 's>(&'s self, plan: &'p Plan, path: &NodePath) -> Option<NodeRef<'p, 's>> {
         self.root.spot(&plan.root, path)
     }
 
@@ -115,7 +115,7 @@ impl Fan {
     }
 }
 
-impl<'p, 's> Spot<'p, 's> {
+impl<'p, 's> NodeRef<'p, 's> {
     /// The call made here, if it is one.
     pub(crate) fn call(&self) -> Option<&'p Call> {
         match (&self.branch, &self.node.kind) {
@@ -159,7 +159,7 @@ impl<'p, 's> Spot<'p, 's> {
         }
     }
 
-    fn branch_base(&self, arm: &Arm<'p, 's>) -> Arc<Value> {
+    fn branch_base(&self, arm: &BranchRef<'p, 's>) -> Arc<Value> {
         match &self.node.kind {
             NodeKind::Fan(fan) if matches!(fan.branches, Branches::Items { .. }) => {
                 let item = self.state.input.as_array().and_then(|items| items.get(arm.index));

@@ -90,7 +90,7 @@ impl Run {
             Status::Pending => return about(Cause::Start, None),
             Status::Completed => return about(Cause::Nothing { status: self.status.word() }, None),
             Status::Failed | Status::Canceled => {
-                let command = Some(match self.benefactor() {
+                let command = Some(match self.paying_parent() {
                     Some(parent) => format!("windlass run rerun {} --from {}", parent.run, parent.node),
                     None => format!("windlass run retry {id}"),
                 });
@@ -206,7 +206,7 @@ impl ReasonWalk<'_> {
                 let account = run.start.account.as_deref().unwrap_or_default();
                 if *over_budget {
                     let held = run.reserves.total();
-                    let whose = run.benefactor().map_or(id, |parent| parent.run);
+                    let whose = run.paying_parent().map_or(id, |parent| parent.run);
                     (
                         Cause::Budget { amount: *amount, held },
                         Some(format!("windlass run budget {whose} AMOUNT")),

@@ -125,13 +125,13 @@ impl Cron {
         // Slots are whole seconds: the first candidate is the next whole second.
         let mut from = jiff::Timestamp::from_second(after.0.div_euclid(1_000).checked_add(1)?).ok()?;
         for _ in 0..SEAMS {
-            let stretch = self.stretch_at(from);
+            let span = self.span_at(from);
             // The search may reach a clock change or begin at one: times in its gap are due either way.
-            if stretch.begins_at(from) && self.fires_at_gap(&stretch) {
+            if span.begins_at(from) && self.fires_at_gap(&span) {
                 return Some(Timestamp(from.as_millisecond()));
             }
             let end = self.tz.following(from).next().map(|transition| transition.timestamp());
-            if let Some(slot) = self.first_in(&stretch, from, end) {
+            if let Some(slot) = self.first_in(&span, from, end) {
                 return Some(Timestamp(slot.as_millisecond()));
             }
             from = end?;
@@ -173,32 +173,32 @@ impl Cron {
     /// The first slot at or after `from` in its stretch, which ends at `end`.
     fn first_in(
         &self,
-        stretch: &Stretch,
+        span: &OffsetSpan,
         from: jiff::Timestamp,
         end: Option<jiff::Timestamp>,
     ) -> Option<jiff::Timestamp> {
-        let mut start = stretch.offset.to_datetime(from);
-        if let Some(seam) = &stretch.seam
+        let mut start = span.offset.to_datetime(from);
+        if let Some(change) = &span.change
             && self.fires_once()
         {
             // After a clock went back, times that were already shown are not shown again.
-            start = start.max(seam.offset_before.to_datetime(seam.at));
+            start = start.max(change.offset_before.to_datetime(change.at));
         }
         let horizon = start.checked_add(jiff::Span::new().years(YEARS_AHEAD)).unwrap_or(DateTime::MAX);
-        let end = end.map_or(horizon, |end| stretch.offset.to_datetime(end).min(horizon));
-        stretch.offset.to_timestamp(self.first_civil(start, end)?).ok()
+        let end = end.map_or(horizon, |end| span.offset.to_datetime(end).min(horizon));
+        span.offset.to_timestamp(self.first_civil(start, end)?).ok()
     }
 
     /// Whether a slot lies in the gap that `stretch` begins with, if it begins with one.
-    fn fires_at_gap(&self, stretch: &Stretch) -> bool {
+    fn fires_at_gap(&self, span: &OffsetSpan) -> bool {
         let shifts = match self.dst {
             Dst::Shift | Dst::Twice => !self.every_hour,
             Dst::Skip => false,
         };
-        let Some(seam) = stretch.seam.as_ref().filter(|_| shifts) else {
+        let Some(change) = span.change.as_ref().filter(|_| shifts) else {
             return false;
         };
-        let (old, new) = (seam.offset_before.to_datetime(seam.at), stretch.offset.to_datetime(seam.at));
+        let (old, new) = (change.offset_before.to_datetime(change.at), span.offset.to_datetime(change.at));
         old < new && self.first_civil(old, new).is_some()
     }
 
@@ -210,14 +210,14 @@ impl Cron {
     }
 
     /// The stretch of constant offset that `at` lies in.
-    fn stretch_at(&self, at: jiff::Timestamp) -> Stretch {
+    fn span_at(&self, at: jiff::Timestamp) -> OffsetSpan {
         let offset = self.tz.to_offset(at);
         let just_after = at.checked_add(jiff::SignedDuration::from_nanos(1)).unwrap_or(at);
-        let seam = self.tz.preceding(just_after).next().and_then(|transition| {
+        let change = self.tz.preceding(just_after).next().and_then(|transition| {
             let before = transition.timestamp().checked_sub(jiff::SignedDuration::from_nanos(1)).ok()?;
-            Some(Seam { at: transition.timestamp(), offset_before: self.tz.to_offset(before) })
+            Some(OffsetChange { at: transition.timestamp(), offset_before: self.tz.to_offset(before) })
         });
-        Stretch { offset, seam }
+        OffsetSpan { offset, change }
     }
 
     /// The first wall clock time in `[from, end)` that the pattern names, daylight saving aside.
@@ -271,18 +271,18 @@ impl Cron {
 }
 
 /// A stretch of time with one offset from UTC, and the seam it begins with.
-struct Stretch {
+struct OffsetSpan {
     offset: Offset,
-    seam: Option<Seam>,
+    change: Option<OffsetChange>,
 }
 
-impl Stretch {
+impl OffsetSpan {
     fn begins_at(&self, at: jiff::Timestamp) -> bool {
-        self.seam.as_ref().is_some_and(|seam| seam.at == at)
+        self.change.as_ref().is_some_and(|change| change.at == at)
     }
 }
 
-struct Seam {
+struct OffsetChange {
     at: jiff::Timestamp,
     offset_before: Offset,
 }

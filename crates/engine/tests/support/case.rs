@@ -350,7 +350,7 @@ fn about_effects(world: &TestRun, word: &str, rest: &str) -> Result<(), String> 
         "order" => {
             let (node, wanted) = rest.split_once(' ').ok_or("= order NODE {…}")?;
             let newest = world.effects.iter().rev().find_map(|effect| match effect {
-                Effect::Call(order) if order.node.as_str() == node => Some(order_fields(order)),
+                Effect::Call(spec) if spec.node.as_str() == node => Some(order_fields(spec)),
                 _ => None,
             });
             let now = newest.ok_or("it was never called")?;
@@ -377,12 +377,12 @@ fn about_effects(world: &TestRun, word: &str, rest: &str) -> Result<(), String> 
     }
 }
 
-fn order_fields(order: &windlass_engine::effect::Order) -> Value {
+fn order_fields(spec: &windlass_engine::effect::CallSpec) -> Value {
     json!({
-        "service": order.service, "exec": format!("{:?}", order.exec), "input": order.input,
-        "params": order.params, "memo": order.memo, "key": order.key, "visit": order.visit,
-        "fence": order.fence, "attempt": order.attempt, "deadline": order.deadline,
-        "timeout_ms": order.timeout_ms, "priority": order.priority, "avoid": order.avoid,
-        "weighted_by_load": order.weighted_by_load, "depth": order.depth,
+        "service": spec.service, "exec": format!("{:?}", spec.exec), "input": spec.input,
+        "params": spec.params, "memo": spec.memo, "key": spec.key, "visit": spec.visit,
+        "fence": spec.fence, "attempt": spec.attempt, "deadline": spec.deadline,
+        "timeout_ms": spec.timeout_ms, "priority": spec.priority, "avoid": spec.avoid,
+        "weighted_by_load": spec.weighted_by_load, "depth": spec.depth,
     })
 }

@@ -123,8 +123,8 @@ impl Game {
         for effect in &step.effects {
             match effect {
                 Effect::Move { movement, .. } => self.look_at_movement(movement)?,
-                Effect::Call(order) if matches!(order.exec, Exec::Flow { .. }) => {
-                    self.children.insert(order.fence, order.node.clone());
+                Effect::Call(spec) if matches!(spec.exec, Exec::Flow { .. }) => {
+                    self.children.insert(spec.fence, spec.node.clone());
                 }
                 Effect::Call(_)
                 | Effect::Cancel { .. }

@@ -154,8 +154,8 @@ impl Play {
         let step = self.run.submit(plan, input, &Given::at(now)).unwrap();
         self.journal.extend(step.events.into_iter().map(|event| (now, event)));
         for effect in step.effects {
-            if let Effect::Call(order) = effect {
-                self.orders.push_back((order.node.clone(), order.fence));
+            if let Effect::Call(spec) = effect {
+                self.orders.push_back((spec.node.clone(), spec.fence));
             }
         }
     }

@@ -21,16 +21,16 @@ pub(super) fn shown_event(event: &Event) -> String {
 
 pub(super) fn shown_effect(effect: &Effect) -> String {
     match effect {
-        Effect::Call(order) => {
+        Effect::Call(spec) => {
             let mut text = format!(
                 "call {} fence={} attempt={} {:?} {} input={} params={}",
-                order.node, order.fence, order.attempt, order.exec, order.service, order.input, order.params
+                spec.node, spec.fence, spec.attempt, spec.exec, spec.service, spec.input, spec.params
             );
-            if let Some(memo) = &order.memo {
+            if let Some(memo) = &spec.memo {
                 text = format!("{text} memo={memo}");
             }
-            if !order.avoid.is_empty() {
-                text = format!("{text} avoid={}", order.avoid.join(","));
+            if !spec.avoid.is_empty() {
+                text = format!("{text} avoid={}", spec.avoid.join(","));
             }
             text
         }

@@ -38,11 +38,11 @@ impl TestRun {
     pub fn check(&self) -> Result<(), String> {
         let mut keys = std::collections::BTreeSet::new();
         for effect in &self.effects {
-            if let Effect::Call(order) = effect
-                && (order.attempt, &order.memo) == (1, &None)
-                && !keys.insert(&order.key)
+            if let Effect::Call(spec) = effect
+                && (spec.attempt, &spec.memo) == (1, &None)
+                && !keys.insert(&spec.key)
             {
-                return Err(format!("two first attempts have the key {}", order.key));
+                return Err(format!("two first attempts have the key {}", spec.key));
             }
         }
         let live = picture(&self.run);
@@ -75,10 +75,10 @@ impl TestRun {
         let (mut n_charges, mut n_closed) = (0, 0);
         for effect in &self.effects {
             match effect {
-                Effect::Call(order) if order.fence <= fence => {
-                    return Err(format!("fence {} of `{}` was used before", order.fence, order.node));
+                Effect::Call(spec) if spec.fence <= fence => {
+                    return Err(format!("fence {} of `{}` was used before", spec.fence, spec.node));
                 }
-                Effect::Call(order) => fence = order.fence,
+                Effect::Call(spec) => fence = spec.fence,
                 Effect::Move { movement, .. } => {
                     if !keys.insert(movement.key.clone()) {
                         return Err(format!("money moved twice under {}", movement.key));

@@ -152,8 +152,8 @@ impl JobIndex {
         let rows_max = self.limits.rows.saturating_add(self.limits.read_rows);
         let IndexedSize { mut n, mut bytes } = self.jobs.ready();
         // Known rows need no room.
-        let news = rows.iter().filter(|row| !self.is_old(row.id(), row.rev));
-        for (at, row) in news.enumerate() {
+        let fresh = rows.iter().filter(|row| !self.is_old(row.id(), row.rev));
+        for (at, row) in fresh.enumerate() {
             let is_full = n >= rows_max || bytes >= self.limits.bytes;
             if is_full && (at > 0 || may_be_none) {
                 return known.min(KnownRange::Before(ListPosition::at(ReadyKey::of(row))));

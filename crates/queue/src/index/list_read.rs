@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windlass_store::job::{JobRow, Portion, ReadyPlace};
+use windlass_store::job::{JobRow, Portion, ReadyCursor};
 
 use super::JobIndex;
 use super::indexed_jobs::weight_of;
@@ -18,13 +18,13 @@ pub(crate) enum PlannedRead {
     Lists {
         query: ClaimQuery,
         except: Vec<String>,
-        from: Option<ReadyPlace>,
+        from: Option<ReadyCursor>,
         limit: usize,
         begun: u64,
         portion: Option<Portion>,
     },
     /// Jobs of runs of a lower class, for its fair share when more jobs are above it than are known.
-    Class { query: ClaimQuery, except: Vec<String>, from: ReadyPlace, limit: usize },
+    Class { query: ClaimQuery, except: Vec<String>, from: ReadyCursor, limit: usize },
     /// A queue with limits, or one service in it.
     LimitedList(LimitedListRead),
     /// The held jobs of a queue with limits.

@@ -14,7 +14,7 @@ use windlass_engine::id::{JobId, RunId};
 use windlass_engine::job::{Job, JobInput, JobOutcome, JobSpec};
 use windlass_engine::share::Share;
 use windlass_engine::time::Timestamp;
-use windlass_store::job::{JobRow, ReadyPlace};
+use windlass_store::job::{JobRow, ReadyCursor};
 
 use super::*;
 use crate::ready_list::ReadyList;
@@ -140,7 +140,7 @@ impl IndexTest {
                 let is_before = |row: &&JobRow| {
                     let place = ReadyKey::of(row).position();
                     from.is_some_and(|from| {
-                        let order = |at: ReadyPlace| (Reverse(at.priority), at.due_at, at.id);
+                        let order = |at: ReadyCursor| (Reverse(at.priority), at.due_at, at.id);
                         order(place) < order(from)
                     })
                 };
@@ -204,7 +204,7 @@ impl IndexTest {
             let (top, given) = (urgent.priority, given.priority);
             self.shares.entry(list).or_default().gave(top, given);
         } else if urgent.run.is_some() {
-            self.shares.entry(list).or_default().gave_elsewhere();
+            self.shares.entry(list).or_default().note_grant_by_other();
         }
         self.taken.push(row.clone());
     }

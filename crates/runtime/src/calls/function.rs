@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use windlass_engine::effect::Order;
+use windlass_engine::effect::CallSpec;
 use windlass_engine::function::{self, FunctionOutcome as Built};
 use windlass_engine::id::RunId;
 use windlass_engine::input::CallOutcome;
@@ -106,17 +106,17 @@ impl From<FunctionAnswer> for CallOutcome {
 }
 
 impl FunctionCall {
-    pub(crate) fn of(order: &Order) -> Self {
+    pub(crate) fn of(spec: &CallSpec) -> Self {
         FunctionCall {
-            service: order.service.clone(),
-            run: Some(order.run),
-            node: Some(order.node.clone()),
-            attempt: order.attempt,
-            key: order.key.clone(),
-            input: order.input.clone(),
-            params: order.params.clone(),
-            memo: order.memo.clone(),
-            deadline: order.deadline,
+            service: spec.service.clone(),
+            run: Some(spec.run),
+            node: Some(spec.node.clone()),
+            attempt: spec.attempt,
+            key: spec.key.clone(),
+            input: spec.input.clone(),
+            params: spec.params.clone(),
+            memo: spec.memo.clone(),
+            deadline: spec.deadline,
             logger: Logger::default(),
         }
     }

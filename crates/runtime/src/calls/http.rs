@@ -15,7 +15,7 @@ use reqwest::redirect;
 use reqwest::{Client, Response, Url};
 use serde::Serialize;
 use serde_json::Value;
-use windlass_engine::effect::Order;
+use windlass_engine::effect::CallSpec;
 use windlass_engine::function;
 use windlass_engine::input::CallOutcome;
 use windlass_engine::json::check_json;
@@ -86,13 +86,13 @@ impl Calls {
     /// Calls a worker of the order's service; returns the outcome and sets the worker's id.
     pub(super) async fn call_worker(
         &self,
-        order: &Order,
+        spec: &CallSpec,
         limit: CallLimit,
         worker: &OnceLock<String>,
     ) -> (CallOutcome, Log) {
-        let in_time = tokio::time::timeout_at(limit.ends_at, self.find_and_call(order, limit, worker)).await;
+        let in_time = tokio::time::timeout_at(limit.ends_at, self.find_and_call(spec, limit, worker)).await;
         in_time.unwrap_or_else(|_| {
-            let (service, ms) = (&order.service, limit.ms());
+            let (service, ms) = (&spec.service, limit.ms());
             let message = match worker.get() {
                 Some(id) => format!("worker `{id}` did not answer `{service}` within {ms} ms"),
                 None => format!("no worker of service `{service}` was free within {ms} ms"),
@@ -103,12 +103,12 @@ impl Calls {
 
     async fn find_and_call(
         &self,
-        order: &Order,
+        spec: &CallSpec,
         limit: CallLimit,
         worker: &OnceLock<String>,
     ) -> (CallOutcome, Log) {
-        let (service, workers) = (&order.service, self.workers());
-        let mut permit = match WorkerPermit::ask(&workers, order).await {
+        let (service, workers) = (&spec.service, self.workers());
+        let mut permit = match WorkerPermit::ask(&workers, spec).await {
             Ok(permit) => permit,
             Err(PermitError::NoWorker(reason)) => return (none_for(service, reason), Log::default()),
             Err(PermitError::Runtime(error)) => {
@@ -125,7 +125,7 @@ impl Calls {
             return (CallOutcome::ServerLost, Log::default());
         }
         let _ = worker.set(chosen.id.clone());
-        match self.ask(order, limit, &chosen).await {
+        match self.ask(spec, limit, &chosen).await {
             Ok(answer) => read_within_memory(&chosen.id, answer).await,
             Err(outcome) => (outcome, Log::default()),
         }
@@ -134,22 +134,22 @@ impl Calls {
     /// The answer of a worker, or the outcome if there is no answer.
     async fn ask(
         &self,
-        order: &Order,
+        spec: &CallSpec,
         limit: CallLimit,
         worker: &ChosenWorker,
     ) -> Result<HttpAnswer, CallOutcome> {
         let id = &worker.id;
-        let url = target(AddressPolicy::of(self.settings()), &worker.url, &order.service)?;
-        let body = CallBody { input: &order.input, params: &order.params, memo: order.memo.as_deref() };
+        let url = target(AddressPolicy::of(self.settings()), &worker.url, &spec.service)?;
+        let body = CallBody { input: &spec.input, params: &spec.params, memo: spec.memo.as_deref() };
         let body = match serde_json::to_vec(&body) {
             Ok(body) => body,
             Err(error) => {
-                let message = format!("the input for `{}` cannot be written as json: {error}", order.service);
+                let message = format!("the input for `{}` cannot be written as json: {error}", spec.service);
                 return Err(failed_for_good(FaultKind::Input, message));
             }
         };
-        let call = self.grants().signed(order.run, order.fence);
-        let request = self.state().client.post(url).headers(headers(order, limit, call)).body(body);
+        let call = self.grants().signed(spec.run, spec.fence);
+        let request = self.state().client.post(url).headers(headers(spec, limit, call)).body(body);
         let response = match request.send().await {
             Ok(response) => response,
             Err(error) if error.is_connect() => {
@@ -239,16 +239,16 @@ fn target(policy: AddressPolicy, base: &str, service: &str) -> Result<Url, CallO
     Url::parse(&url).map_err(|error| failed(FaultKind::Transport, format!("url `{url}`: {error}")))
 }
 
-fn headers(order: &Order, limit: CallLimit, call: String) -> HeaderMap {
+fn headers(spec: &CallSpec, limit: CallLimit, call: String) -> HeaderMap {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'%';
     let told = [
-        ("windlass-run", order.run.to_string()),
-        ("windlass-node", escaped(order.node.as_str(), is_plain)),
-        ("windlass-attempt", order.attempt.to_string()),
-        ("windlass-fence", order.fence.to_string()),
+        ("windlass-run", spec.run.to_string()),
+        ("windlass-node", escaped(spec.node.as_str(), is_plain)),
+        ("windlass-attempt", spec.attempt.to_string()),
+        ("windlass-fence", spec.fence.to_string()),
         ("windlass-call", call),
         ("windlass-deadline", limit.deadline.0.to_string()),
-        ("idempotency-key", escaped(&order.key, is_plain)),
+        ("idempotency-key", escaped(&spec.key, is_plain)),
     ];
     let named = told.into_iter().map(|(name, value)| {
         let value = HeaderValue::try_from(value).expect("only visible ASCII is left");

@@ -11,7 +11,7 @@ use windlass_engine::weight::weigh;
 use windlass_store::commit::Commit;
 use windlass_store::log::LogRow;
 
-pub use windlass_store::log::Said;
+pub use windlass_store::log::LoggedLine;
 
 /// Bytes of a text; the last ones are kept.
 pub const TEXT_BYTES_MAX: usize = 64 << 10;
@@ -28,7 +28,7 @@ pub struct Log {
     /// As one text.
     pub text: String,
     /// Line by line.
-    pub lines: Vec<Said>,
+    pub lines: Vec<LoggedLine>,
 }
 
 impl Log {
@@ -41,7 +41,7 @@ impl Log {
     }
 
     /// A log of lines. Excess is cut, and a line says so: a log never costs a result.
-    pub fn of_lines(lines: impl IntoIterator<Item = Said>) -> Self {
+    pub fn of_lines(lines: impl IntoIterator<Item = LoggedLine>) -> Self {
         let (mut kept, mut n_bytes, mut n_more) = (Vec::new(), 0_usize, 0_usize);
         for said in lines {
             if n_more == 0 && kept.len() < LINES_MAX {
@@ -58,7 +58,7 @@ impl Log {
             let message = format!(
                 "{n_more} more lines were left out: an attempt may write {LINES_MAX}, and {LINES_BYTES_MAX} bytes of them"
             );
-            kept.push(Said { level: Level::Warn, message, data: Value::Null });
+            kept.push(LoggedLine { level: Level::Warn, message, data: Value::Null });
         }
         Log { text: String::new(), lines: kept }
     }
@@ -76,7 +76,7 @@ impl Log {
 }
 
 /// A line cut to its limit, and its weight.
-fn bounded(said: Said) -> (Said, usize) {
+fn bounded(said: LoggedLine) -> (LoggedLine, usize) {
     let (data, n_bytes) = match weigh(&said.data) {
         Ok(bytes) if bytes <= DATA_BYTES_MAX => (said.data, bytes),
         Ok(_) | Err(_) => (Value::String(format!("left out: more than {DATA_BYTES_MAX} bytes")), 0),
@@ -84,7 +84,7 @@ fn bounded(said: Said) -> (Said, usize) {
     let mut message = said.message;
     message.truncate(message.floor_char_boundary(ERROR_BYTES));
     let weight = n_bytes.saturating_add(message.len());
-    (Said { level: said.level, message, data }, weight)
+    (LoggedLine { level: said.level, message, data }, weight)
 }
 
 /// The log of an attempt, on its way into the commit of its end.
@@ -118,7 +118,7 @@ impl AttemptLog {
 
 /// Collects log lines of a run. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Logger(Arc<Mutex<Vec<Said>>>);
+pub struct Logger(Arc<Mutex<Vec<LoggedLine>>>);
 
 impl Logger {
     /// Something to know.
@@ -141,7 +141,7 @@ impl Logger {
         let mut lines = self.lines();
         // One more, so that it is said that there were more.
         if lines.len() <= LINES_MAX {
-            lines.push(Said { level, message: message.into(), data });
+            lines.push(LoggedLine { level, message: message.into(), data });
         }
     }
 
@@ -150,7 +150,7 @@ impl Logger {
         Log::of_lines(std::mem::take(&mut *self.lines()))
     }
 
-    fn lines(&self) -> MutexGuard<'_, Vec<Said>> {
+    fn lines(&self) -> MutexGuard<'_, Vec<LoggedLine>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -162,7 +162,7 @@ pub(crate) fn read_lines(logs: Value) -> Log {
         return Log::of_lines(unreadable);
     };
     Log::of_lines(items.into_iter().map(|item| match item {
-        Value::String(message) => Said { level: Level::Info, message, data: Value::Null },
+        Value::String(message) => LoggedLine { level: Level::Info, message, data: Value::Null },
         Value::Object(mut fields) => {
             let level = match fields.get("level").and_then(Value::as_str) {
                 None | Some("info") => Level::Info,
@@ -172,7 +172,7 @@ pub(crate) fn read_lines(logs: Value) -> Log {
             };
             match fields.remove("message") {
                 Some(Value::String(message)) => {
-                    Said { level, message, data: fields.remove("data").unwrap_or_default() }
+                    LoggedLine { level, message, data: fields.remove("data").unwrap_or_default() }
                 }
                 Some(_) | None => unread("a line of `logs` has no text `message`"),
             }
@@ -183,8 +183,8 @@ pub(crate) fn read_lines(logs: Value) -> Log {
     }))
 }
 
-fn unread(why: &str) -> Said {
-    Said {
+fn unread(why: &str) -> LoggedLine {
+    LoggedLine {
         level: Level::Warn,
         message: format!("the log of the worker cannot be read: {why}"),
         data: Value::Null,
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_log_stays_within_bounds_and_reports_dropped_lines() {
-        let line = |n: usize, data: Value| Said { level: Level::Info, message: "x".repeat(n), data };
+        let line = |n: usize, data: Value| LoggedLine { level: Level::Info, message: "x".repeat(n), data };
         let log = Log::of_lines((0..LINES_MAX + 5).map(|_| line(10, json!("y".repeat(100_000)))));
         assert_eq!(log.lines.len(), LINES_MAX + 1);
         assert!(log.lines[LINES_MAX].message.starts_with("5 more lines"));

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 use windlass_engine::counter::Fence;
-use windlass_engine::effect::Order;
+use windlass_engine::effect::CallSpec;
 use windlass_engine::id::RunId;
 use windlass_engine::input::{CallOutcome, Input};
 use windlass_engine::plan::Exec;
@@ -75,55 +75,55 @@ impl RunningCalls {
 
 impl Calls {
     /// Whether the call is answered as soon as it is made.
-    pub(crate) fn is_quick(&self, order: &Order) -> bool {
-        match &order.exec {
+    pub(crate) fn is_quick(&self, spec: &CallSpec) -> bool {
+        match &spec.exec {
             Exec::Func { name } => !matches!(self.settings().functions.find(name), Some(Function::Slow(_))),
             Exec::Queue | Exec::Flow { .. } | Exec::Http | Exec::Script(_) => false,
         }
     }
 
     /// Makes a call; the answer of a quick function is returned at once.
-    pub(crate) fn make(&self, order: Order) -> Option<Envelope> {
+    pub(crate) fn make(&self, spec: CallSpec) -> Option<Envelope> {
         if self.is_draining() {
             // Left to the next server, which finds it granted by one that is gone.
             return None;
         }
         if !self.cluster().may_call() {
             // Another server may be about to make it, so it counts as lost.
-            return Some(ended(&order, CallResult::of(CallOutcome::ServerLost)));
+            return Some(ended(&spec, CallResult::of(CallOutcome::ServerLost)));
         }
-        match &order.exec {
+        match &spec.exec {
             // Rows of the commit: a job, or a message that starts a child run.
             Exec::Queue | Exec::Flow { .. } => None,
             Exec::Func { name } => match self.settings().functions.find(name) {
-                Some(Function::Quick(_)) if !is_light(&order.input, LIGHT_BYTES) => {
-                    self.make_later(order);
+                Some(Function::Quick(_)) if !is_light(&spec.input, LIGHT_BYTES) => {
+                    self.make_later(spec);
                     None
                 }
                 Some(Function::Quick(function)) => {
-                    let call = FunctionCall::of(&order);
+                    let call = FunctionCall::of(&spec);
                     let outcome = catch_unwind(AssertUnwindSafe(|| function(&call)));
                     let outcome = outcome.unwrap_or_else(|_| panicked(name));
-                    Some(ended(&order, CallResult { log: call.logger.take(), ..CallResult::of(outcome) }))
+                    Some(ended(&spec, CallResult { log: call.logger.take(), ..CallResult::of(outcome) }))
                 }
                 Some(Function::Slow(_)) => {
-                    self.make_later(order);
+                    self.make_later(spec);
                     None
                 }
-                None => Some(ended(&order, CallResult::of(self.settings().functions.unknown(name)))),
+                None => Some(ended(&spec, CallResult::of(self.settings().functions.unknown(name)))),
             },
             Exec::Http | Exec::Script(_) => {
-                self.make_later(order);
+                self.make_later(spec);
                 None
             }
         }
     }
 
-    fn make_later(&self, order: Order) {
-        let (calls, token) = (self.clone(), self.state().open.begin(order.run, order.fence));
+    fn make_later(&self, spec: CallSpec) {
+        let (calls, token) = (self.clone(), self.state().open.begin(spec.run, spec.fence));
         self.tasks().spawn(async move {
             let making = calls.clone();
-            let its = order.clone();
+            let its = spec.clone();
             // A task of its own, so that a panic is an answer like any other.
             let mut call = tokio::spawn(async move { making.perform(&its, &token).await });
             let made = tokio::select! {
@@ -131,15 +131,15 @@ impl Calls {
                 // No actor takes the answer any more; the next server makes the call again.
                 () = calls.stopped() => return call.abort(),
             };
-            let made = made.unwrap_or_else(|_| CallResult::of(panicked(&order.service)));
-            calls.state().open.end(order.run, order.fence);
-            calls.runs().send(order.run, ended(&order, made));
+            let made = made.unwrap_or_else(|_| CallResult::of(panicked(&spec.service)));
+            calls.state().open.end(spec.run, spec.fence);
+            calls.runs().send(spec.run, ended(&spec, made));
         });
     }
 
     /// Calls a quick function with a large input, on a thread for long work.
-    async fn compute(&self, function: QuickFunction, order: &Order) -> CallResult {
-        let call = FunctionCall::of(order);
+    async fn compute(&self, function: QuickFunction, spec: &CallSpec) -> CallResult {
+        let call = FunctionCall::of(spec);
         let logger = call.logger.clone();
         let _permit = self.ctx().long_work.decision().await;
         let outcome = aside(move || function(&call)).await;
@@ -147,15 +147,15 @@ impl Calls {
         CallResult { log: logger.take(), ..CallResult::of(outcome.unwrap_or(CallOutcome::ServerLost)) }
     }
 
-    async fn perform(&self, order: &Order, cancel: &CancellationToken) -> CallResult {
-        let Exec::Func { name } = &order.exec else { return self.call(order, cancel).await };
+    async fn perform(&self, spec: &CallSpec, cancel: &CancellationToken) -> CallResult {
+        let Exec::Func { name } = &spec.exec else { return self.call(spec, cancel).await };
         let function = match self.settings().functions.find(name) {
             Some(Function::Slow(function)) => function,
-            Some(Function::Quick(function)) => return self.compute(function.clone(), order).await,
+            Some(Function::Quick(function)) => return self.compute(function.clone(), spec).await,
             None => return CallResult::of(self.settings().functions.unknown(name)),
         };
-        let late = self.clock().sleep_until(order.deadline.unwrap_or(LATEST));
-        let call = FunctionCall::of(order);
+        let late = self.clock().sleep_until(spec.deadline.unwrap_or(LATEST));
+        let call = FunctionCall::of(spec);
         let logger = call.logger.clone();
         let outcome = tokio::select! {
             outcome = function(call) => outcome,
@@ -166,9 +166,9 @@ impl Calls {
     }
 }
 
-fn ended(order: &Order, reported: CallResult) -> Envelope {
+fn ended(spec: &CallSpec, reported: CallResult) -> Envelope {
     let CallResult { outcome, worker, log } = reported;
-    let (node, fence) = (order.node.clone(), order.fence);
+    let (node, fence) = (spec.node.clone(), spec.fence);
     let mut envelope = Envelope::of(Input::CallEnded { node: node.clone(), fence, outcome, worker });
     envelope.extra.log = Some(AttemptLog { node, fence, log });
     envelope

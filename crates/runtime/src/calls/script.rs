@@ -25,7 +25,7 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::{Child, Command};
 use tokio::task::JoinSet;
-use windlass_engine::effect::Order;
+use windlass_engine::effect::CallSpec;
 use windlass_engine::input::CallOutcome;
 use windlass_engine::json::check_json;
 use windlass_engine::plan::{OutputMode, Script, StdinMode};
@@ -83,21 +83,21 @@ impl Calls {
     /// Runs a script; returns its outcome and its log.
     pub(super) async fn call_script(
         &self,
-        order: &Order,
+        spec: &CallSpec,
         script: &Script,
         limit: CallLimit,
     ) -> (CallOutcome, Log) {
         if let Some(message) = self.settings().scripts.refusal(script) {
             return (failed_for_good(FaultKind::Error, message), Log::default());
         }
-        let turn = self.state().scripts.wait(order.priority);
+        let turn = self.state().scripts.wait(spec.priority);
         let turn = tokio::time::timeout_at(limit.ends_at, turn).await;
         let Ok(_place) = turn else {
             let message = format!("so many scripts run that this one had no turn within {} ms", limit.ms());
             return (failed(FaultKind::Timeout, message), Log::default());
         };
         let limit = if script.timeout_ms > 0 { limit.at_most(script.timeout_ms) } else { limit };
-        let mut started = match start(order, script, self.settings()).await {
+        let mut started = match start(spec, script, self.settings()).await {
             Ok(started) => started,
             Err(outcome) => return (outcome, Log::default()),
         };
@@ -153,7 +153,7 @@ struct RunningScript {
     log: ScriptOutput,
 }
 
-async fn start(order: &Order, script: &Script, settings: &Settings) -> Result<RunningScript, CallOutcome> {
+async fn start(spec: &CallSpec, script: &Script, settings: &Settings) -> Result<RunningScript, CallOutcome> {
     let Some((program, args)) = settings.script_launcher.split_first() else {
         let message = "this program has no launcher of scripts: set `script_launcher` of its settings";
         return Err(failed_for_good(FaultKind::Error, message));
@@ -162,10 +162,10 @@ async fn start(order: &Order, script: &Script, settings: &Settings) -> Result<Ru
     let root = root.flatten().map_err(|error| {
         failed(FaultKind::Error, format!("no directory could be made for the script: {error}"))
     })?;
-    let dir = ScriptDir::of_visit(root, order.run, &order.key);
+    let dir = ScriptDir::of_visit(root, spec.run, &spec.key);
     let supervise = supervise_order(script, dir, settings)?;
     let input = match script.stdin_mode {
-        StdinMode::Json => stdin(order)?,
+        StdinMode::Json => stdin(spec)?,
         StdinMode::None => Vec::new(),
     };
     let mut first =
@@ -316,9 +316,9 @@ fn interpreter(language: &str) -> Result<&'static str, CallOutcome> {
     }
 }
 
-fn stdin(order: &Order) -> Result<Vec<u8>, CallOutcome> {
-    let mut input = json!({"input": &*order.input, "params": order.params});
-    if let Some(memo) = &order.memo {
+fn stdin(spec: &CallSpec) -> Result<Vec<u8>, CallOutcome> {
+    let mut input = json!({"input": &*spec.input, "params": spec.params});
+    if let Some(memo) = &spec.memo {
         input["memo"] = Value::clone(memo);
     }
     serde_json::to_vec(&input).map_err(|error| {

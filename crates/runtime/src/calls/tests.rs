@@ -24,9 +24,9 @@ pub(super) async fn server(settings: Settings) -> Runtime {
     Runtime::start_up(store, settings).await.unwrap()
 }
 
-pub(crate) fn order(exec: Exec) -> Order {
+pub(crate) fn spec(exec: Exec) -> CallSpec {
     let params = json!({"op": "upper"}).as_object().unwrap().clone();
-    Order {
+    CallSpec {
         run: RunId::new(Uuid::from_u128(7)),
         node: NodePath::from("fe/3"),
         visit: Visit(1),
@@ -71,8 +71,8 @@ async fn register_row(runtime: &Runtime, id: &str, url: String, change: impl FnO
     runtime.workers().register(change(row)).await.unwrap();
 }
 
-async fn call(runtime: &Runtime, order: &Order) -> CallResult {
-    runtime.calls().call(order, &CancellationToken::new()).await
+async fn call(runtime: &Runtime, spec: &CallSpec) -> CallResult {
+    runtime.calls().call(spec, &CancellationToken::new()).await
 }
 
 #[track_caller]
@@ -97,7 +97,7 @@ async fn with_answer(text: String) -> (Runtime, Double) {
 
 async fn answered(status: u16, body: &str) -> CallResult {
     let (runtime, _worker) = with_answer(answer(status, body)).await;
-    let reported = call(&runtime, &order(Exec::Http)).await;
+    let reported = call(&runtime, &spec(Exec::Http)).await;
     assert_eq!(reported.worker.as_deref(), Some("w"));
     reported
 }
@@ -105,24 +105,24 @@ async fn answered(status: u16, body: &str) -> CallResult {
 #[tokio::test]
 async fn a_worker_is_asked_as_documented_and_its_result_is_taken() {
     let (runtime, mut worker) = with_answer(answer(200, r#"{"result": "HI", "error": ""}"#)).await;
-    let order = Order { service: "trans form/é".to_owned(), ..order(Exec::Http) };
+    let spec = CallSpec { service: "trans form/é".to_owned(), ..spec(Exec::Http) };
     register_row(&runtime, "w2", worker.url() + "/base/", |row| WorkerRow {
-        services: vec![order.service.clone()],
+        services: vec![spec.service.clone()],
         ..row
     })
     .await;
     let before = runtime.clock().now();
-    let reported = call(&runtime, &order).await;
+    let reported = call(&runtime, &spec).await;
     assert_eq!(reported.outcome, CallOutcome::Done(Arc::new(json!("HI"))));
     assert_eq!(reported.worker.as_deref(), Some("w2"));
     let asked = worker.asked.recv().await.unwrap();
     assert_eq!(asked.line, "POST /base/exec/trans%20form%2F%C3%A9 HTTP/1.1");
     assert_eq!(asked.body, json!({"input": {"text": "hi"}, "params": {"op": "upper"}}));
-    assert_eq!(asked.header("windlass-run"), order.run.to_string());
+    assert_eq!(asked.header("windlass-run"), spec.run.to_string());
     assert_eq!(asked.header("windlass-node"), "fe/3");
     assert_eq!(asked.header("windlass-attempt"), "2");
     assert_eq!(asked.header("windlass-fence"), "4");
-    assert_eq!(asked.header("windlass-call"), runtime.grants().signed(order.run, Fence(4)));
+    assert_eq!(asked.header("windlass-call"), runtime.grants().signed(spec.run, Fence(4)));
     assert_eq!(asked.header("idempotency-key"), "run_7/fe/3/1");
     assert_eq!(asked.header("content-type"), "application/json");
     let deadline: i64 = asked.header("windlass-deadline").parse().unwrap();
@@ -133,8 +133,8 @@ async fn a_worker_is_asked_as_documented_and_its_result_is_taken() {
 async fn a_call_that_was_suspended_is_asked_again_with_its_memo() {
     let (runtime, mut worker) =
         with_answer(answer(200, r#"{"suspend": {"memo": 8, "recheck_ms": 7}}"#)).await;
-    let order = Order { memo: Some(Arc::new(json!({"at": 7}))), ..order(Exec::Http) };
-    let reported = call(&runtime, &order).await;
+    let spec = CallSpec { memo: Some(Arc::new(json!({"at": 7}))), ..spec(Exec::Http) };
+    let reported = call(&runtime, &spec).await;
     assert_eq!(reported.outcome, CallOutcome::Suspended { memo: json!(8), recheck_ms: Some(RECHECK_MS_MIN) });
     assert_eq!(worker.asked.recv().await.unwrap().body["memo"], json!({"at": 7}));
 }
@@ -142,7 +142,7 @@ async fn a_call_that_was_suspended_is_asked_again_with_its_memo() {
 #[tokio::test]
 async fn a_worker_that_is_busy_says_when_to_come_back() {
     let (runtime, _worker) = with_answer(answer(503, "{}").replace("x\r", "x\r\nretry-after: 7\r")).await;
-    assert_eq!(fault(&call(&runtime, &order(Exec::Http)).await).retry_after_ms, Some(7_000));
+    assert_eq!(fault(&call(&runtime, &spec(Exec::Http)).await).retry_after_ms, Some(7_000));
 }
 
 #[tokio::test]
@@ -150,9 +150,9 @@ async fn a_worker_may_be_called_by_name() {
     let runtime = server(Settings::default()).await;
     let worker = double(|_| async { answer(200, r#"{"result": 1}"#) }).await;
     register(&runtime, "w", format!("http://localhost:{}", worker.address.port())).await;
-    assert!(matches!(call(&runtime, &order(Exec::Http)).await.outcome, CallOutcome::Done(_)));
+    assert!(matches!(call(&runtime, &spec(Exec::Http)).await.outcome, CallOutcome::Done(_)));
     register(&runtime, "w", "http://no-such-host.invalid:9".to_owned()).await;
-    let reported = call(&runtime, &order(Exec::Http)).await;
+    let reported = call(&runtime, &spec(Exec::Http)).await;
     assert_eq!(fault(&reported).kind, FaultKind::Transport);
     assert!(fault(&reported).message.contains("`no-such-host.invalid` does not resolve"), "{reported:?}");
 }
@@ -161,7 +161,7 @@ async fn a_worker_may_be_called_by_name() {
 async fn a_connection_is_used_again() {
     let (runtime, mut worker) = with_answer(answer(200, r#"{"result": 1}"#)).await;
     for _ in 0..3 {
-        call(&runtime, &order(Exec::Http)).await;
+        call(&runtime, &spec(Exec::Http)).await;
         assert_eq!(worker.asked.recv().await.unwrap().connection, 0);
     }
 }
@@ -191,8 +191,8 @@ async fn a_redirect_is_not_followed() {
     })
     .await;
     register(&runtime, "moved", moved.url()).await;
-    let order = Order { avoid: vec!["w".to_owned()], ..order(Exec::Http) };
-    let reported = call(&runtime, &order).await;
+    let spec = CallSpec { avoid: vec!["w".to_owned()], ..spec(Exec::Http) };
+    let reported = call(&runtime, &spec).await;
     assert!(fault(&reported).message.contains("redirects are not followed"), "{reported:?}");
     assert_eq!(reported.worker.as_deref(), Some("moved"));
     assert!(elsewhere.asked.try_recv().is_err());
@@ -207,7 +207,7 @@ async fn an_answer_that_is_too_large_is_refused_however_it_is_sent() {
     };
     for text in [answer(200, &body), chunked] {
         let (runtime, _worker) = with_answer(text).await;
-        let reported = call(&runtime, &order(Exec::Http)).await;
+        let reported = call(&runtime, &spec(Exec::Http)).await;
         assert!(fault(&reported).message.contains("more than 8388608 bytes"), "{:?}", fault(&reported));
         assert!(!fault(&reported).retryable);
     }
@@ -218,7 +218,7 @@ async fn a_worker_that_is_not_there_is_a_fault_of_transport() {
     let runtime = server(Settings::default()).await;
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     register(&runtime, "gone", format!("http://{closed}")).await;
-    let reported = call(&runtime, &order(Exec::Http)).await;
+    let reported = call(&runtime, &spec(Exec::Http)).await;
     assert_eq!(fault(&reported).kind, FaultKind::Transport);
     assert!(fault(&reported).message.starts_with("worker `gone` cannot be reached at http://127.0.0.1"));
     assert_eq!(reported.worker.as_deref(), Some("gone"));
@@ -236,8 +236,8 @@ async fn a_connection_that_breaks_is_a_fault_of_transport() {
             assert!(stream.read(&mut [0; 4_096]).await.unwrap() > 0);
             stream.write_all(text.as_bytes()).await.unwrap();
         };
-        let order = order(Exec::Http);
-        let (reported, ()) = tokio::join!(call(&runtime, &order), breaking);
+        let spec = spec(Exec::Http);
+        let (reported, ()) = tokio::join!(call(&runtime, &spec), breaking);
         assert_eq!(fault(&reported).kind, FaultKind::Transport, "{reported:?}");
         assert_eq!(reported.worker.as_deref(), Some("w"));
     }
@@ -246,7 +246,7 @@ async fn a_connection_that_breaks_is_a_fault_of_transport() {
 #[tokio::test]
 async fn a_call_without_a_worker_fails_with_a_remedy() {
     let runtime = server(Settings::default()).await;
-    let reported = call(&runtime, &order(Exec::Http)).await;
+    let reported = call(&runtime, &spec(Exec::Http)).await;
     let message = "no worker for service `transform`: start one with `windlass worker --services transform`";
     assert_eq!(*fault(&reported), Fault::new(FaultKind::NoWorker, message));
     assert_eq!(reported.worker, None);
@@ -258,8 +258,8 @@ async fn a_slow_worker_is_given_up_before_the_run_would_and_is_named() {
     let mut worker = double(|_| pending()).await;
     register(&runtime, "slow", worker.url()).await;
     let deadline = runtime.clock().now().after(300);
-    let order = Order { deadline: Some(deadline), ..order(Exec::Http) };
-    let reported = call(&runtime, &order).await;
+    let spec = CallSpec { deadline: Some(deadline), ..spec(Exec::Http) };
+    let reported = call(&runtime, &spec).await;
     assert!(runtime.clock().now() <= deadline.after(100), "it took too long to give up");
     assert_eq!(fault(&reported).kind, FaultKind::Timeout);
     assert!(fault(&reported).message.starts_with("worker `slow` did not answer `transform` within"));
@@ -270,8 +270,8 @@ async fn a_slow_worker_is_given_up_before_the_run_would_and_is_named() {
 #[tokio::test]
 async fn a_call_after_its_deadline_is_not_made() {
     let (runtime, mut worker) = with_answer(answer(200, r#"{"result": 1}"#)).await;
-    let order = Order { deadline: Some(Timestamp(5)), ..order(Exec::Http) };
-    assert_eq!(fault(&call(&runtime, &order).await).kind, FaultKind::Timeout);
+    let spec = CallSpec { deadline: Some(Timestamp(5)), ..spec(Exec::Http) };
+    assert_eq!(fault(&call(&runtime, &spec).await).kind, FaultKind::Timeout);
     assert!(worker.asked.try_recv().is_err());
 }
 
@@ -280,14 +280,14 @@ async fn a_canceled_call_hangs_up_and_frees_its_permit() {
     let runtime = server(Settings { worker_calls_max: 1, ..Settings::default() }).await;
     let mut worker = double(|_| pending()).await;
     register(&runtime, "w", worker.url()).await;
-    let (order, cancel) = (order(Exec::Http), CancellationToken::new());
+    let (spec, cancel) = (spec(Exec::Http), CancellationToken::new());
     for connection in 0..2 {
         let cancel = cancel.child_token();
         let stopping = async {
             worker.asked.recv().await.unwrap();
             cancel.cancel();
         };
-        let (reported, ()) = tokio::join!(runtime.calls().call(&order, &cancel), stopping);
+        let (reported, ()) = tokio::join!(runtime.calls().call(&spec, &cancel), stopping);
         assert_eq!(reported.outcome, CallOutcome::Canceled);
         assert_eq!(reported.worker.as_deref(), Some("w"));
         assert_eq!(worker.hung_up.recv().await, Some(connection));
@@ -299,7 +299,7 @@ async fn a_call_that_was_cancelled_before_is_not_made() {
     let (runtime, mut worker) = with_answer(answer(200, r#"{"result": 1}"#)).await;
     let cancel = CancellationToken::new();
     cancel.cancel();
-    assert_eq!(runtime.calls().call(&order(Exec::Http), &cancel).await.outcome, CallOutcome::Canceled);
+    assert_eq!(runtime.calls().call(&spec(Exec::Http), &cancel).await.outcome, CallOutcome::Canceled);
     assert!(worker.asked.try_recv().is_err());
 }
 
@@ -310,16 +310,16 @@ async fn a_worker_that_failed_is_avoided_and_load_decides_if_asked() {
     for (id, load) in [("a", 9), ("b", 0), ("c", 5)] {
         register_row(&runtime, id, worker.url(), |row| WorkerRow { load, ..row }).await;
     }
-    let avoiding = |ids: &[&str], weighted_by_load| Order {
+    let avoiding = |ids: &[&str], weighted_by_load| CallSpec {
         avoid: ids.iter().map(|id| (*id).to_owned()).collect(),
         weighted_by_load,
-        ..order(Exec::Http)
+        ..spec(Exec::Http)
     };
     let mut named = Vec::new();
-    for order in
+    for spec in
         [avoiding(&[], true), avoiding(&["b"], true), avoiding(&["b", "c"], false), avoiding(&[], false)]
     {
-        named.extend(call(&runtime, &order).await.worker);
+        named.extend(call(&runtime, &spec).await.worker);
     }
     assert_eq!(named, ["b", "c", "a", "b"]);
 }
@@ -340,8 +340,8 @@ async fn a_worker_never_has_more_calls_than_it_can_bear_and_waiting_counts() {
         .await
     };
     register_row(&runtime, "w", worker.url(), |row| WorkerRow { capacity: 1, ..row }).await;
-    let order_ = order(Exec::Http);
-    let impatient = Order { timeout_ms: 100, ..order(Exec::Http) };
+    let order_ = spec(Exec::Http);
+    let impatient = CallSpec { timeout_ms: 100, ..spec(Exec::Http) };
     let first = call(&runtime, &order_);
     let others = async {
         worker.asked.recv().await.unwrap();
@@ -364,7 +364,7 @@ async fn a_stored_address_is_judged_again_when_it_is_called() {
     let lenient = Runtime::start_up(store.clone(), open).await.unwrap();
     register(&lenient, "w", "http://10.255.255.1:9".to_owned()).await;
     let strict = Runtime::start_up(store, Settings::default()).await.unwrap();
-    let reported = call(&strict, &order(Exec::Http)).await;
+    let reported = call(&strict, &spec(Exec::Http)).await;
     assert_eq!(fault(&reported).kind, FaultKind::Transport);
     assert!(fault(&reported).message.contains("--allow-worker-net"), "{reported:?}");
 }
@@ -372,7 +372,7 @@ async fn a_stored_address_is_judged_again_when_it_is_called() {
 #[tokio::test]
 async fn a_call_can_be_made_by_a_task_of_its_own() {
     let (runtime, _worker) = with_answer(answer(200, r#"{"result": 1}"#)).await;
-    let called = tokio::spawn(async move { call(&runtime, &order(Exec::Http)).await.outcome });
+    let called = tokio::spawn(async move { call(&runtime, &spec(Exec::Http)).await.outcome });
     assert_eq!(called.await.unwrap(), CallOutcome::Done(Arc::new(json!(1))));
 }
 
@@ -385,7 +385,7 @@ async fn calls_of_other_kinds_are_refused_here() {
         Exec::Flow { flow: "f".to_owned(), version: None },
     ];
     for exec in execs {
-        assert!(!fault(&call(&runtime, &order(exec)).await).retryable);
+        assert!(!fault(&call(&runtime, &spec(exec)).await).retryable);
     }
 }
 

@@ -38,7 +38,7 @@ impl Cluster {
             };
             tokio::select! {
                 hint = next => match hint {
-                    Some(hint) => self.heed(hint).await,
+                    Some(hint) => self.apply_hint(hint).await,
                     None => hints = None,
                 },
                 () = tokio::time::sleep_until(looked + every) => {
@@ -46,7 +46,7 @@ impl Cluster {
                         self.feed().missed();
                         self.stats().invalidate_all(self.clock().now());
                     }
-                    self.look_everywhere().await;
+                    self.refresh_everything().await;
                     looked = Instant::now();
                 }
                 () = self.stopped() => return,
@@ -54,12 +54,12 @@ impl Cluster {
         }
     }
 
-    async fn heed(&self, hint: Hint) {
+    async fn apply_hint(&self, hint: Hint) {
         let Hint { runs, queues, overdue, outbox, schedules, settings, everything } = hint;
         if everything {
             self.feed().missed();
             self.stats().invalidate_all(self.clock().now());
-            return self.look_everywhere().await;
+            return self.refresh_everything().await;
         }
         if outbox {
             self.runs().poll_outbox_soon();
@@ -84,12 +84,12 @@ impl Cluster {
                     || self.schedules().watches(Started::Run(*run))
                     || !self.calls().fences(*run).is_empty()
             };
-            self.hear_of(runs.into_iter().filter(is_watched).collect()).await;
+            self.reload_runs(runs.into_iter().filter(is_watched).collect()).await;
         }
     }
 
     /// Anything may have changed.
-    pub(crate) async fn look_everywhere(&self) {
+    pub(crate) async fn refresh_everything(&self) {
         self.runs().poll_outbox_soon();
         self.schedules().refresh_soon();
         self.workers().refresh_soon();
@@ -100,11 +100,11 @@ impl Cluster {
         });
         let runs = runs.chain(self.feed().waited_for()).chain(self.calls().runs_with_calls());
         let runs: BTreeSet<RunId> = runs.collect();
-        self.hear_of(runs.into_iter().collect()).await;
+        self.reload_runs(runs.into_iter().collect()).await;
     }
 
     /// Reads watched runs and tells their watchers the current status.
-    async fn hear_of(&self, runs: Vec<RunId>) {
+    async fn reload_runs(&self, runs: Vec<RunId>) {
         let read = |run| {
             let cluster = self.clone();
             async move {
@@ -121,10 +121,10 @@ impl Cluster {
             match found {
                 Some(Ok(Some((row, fences)))) => {
                     // The server that canceled the run could not stop the calls that this server makes.
-                    if !row.standing.status.is_open() || row.standing.status == RunStatus::Canceling {
+                    if !row.projection.status.is_open() || row.projection.status == RunStatus::Canceling {
                         fences.into_iter().for_each(|fence| self.calls().cancel(row.id, fence));
                     }
-                    self.tell_where(row);
+                    self.notify_watchers(row);
                 }
                 Some(Ok(None)) => {}
                 // The watcher reads the store itself, and meets the same error.
@@ -133,15 +133,15 @@ impl Cluster {
         }
     }
 
-    fn tell_where(&self, row: RunRow) {
-        let (run, status) = (row.id, row.standing.status);
+    fn notify_watchers(&self, row: RunRow) {
+        let (run, status) = (row.id, row.projection.status);
         self.feed().tell(|| RunUpdate {
             run,
             flow: row.origin.flow,
             seq: row.len,
-            at: row.standing.updated_at,
+            at: row.projection.updated_at,
             status,
-            node: row.standing.node.clone(),
+            node: row.projection.node.clone(),
         });
         if !status.is_open() {
             self.feed().ended(run, status);

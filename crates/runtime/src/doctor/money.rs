@@ -164,7 +164,7 @@ impl Doctor {
         let is_open = match charge.run {
             Some(run) => {
                 let row = self.store().run(self.project(), RunRef::Id(run)).await?;
-                row.is_some_and(|row| row.standing.status.is_open())
+                row.is_some_and(|row| row.projection.status.is_open())
             }
             None => match job_of_key(&format!("charge:{subject}")) {
                 Some(job) => {

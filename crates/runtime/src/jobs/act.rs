@@ -78,7 +78,7 @@ fn refused(error: StoreError) -> JobError {
             Some(Duplicate { key, existing, .. }) => JobRefusal::KeyTaken { key, existing }.into(),
             None => RuntimeError::Broken.into(),
         },
-        StoreError::Refused(Refusal::Short { account, needed, balance, .. }) => {
+        StoreError::Refused(Refusal::InsufficientFunds { account, needed, balance, .. }) => {
             JobRefusal::InsufficientFunds { account, needed, balance }.into()
         }
         error @ (StoreError::Conflict { .. }

@@ -83,7 +83,7 @@ impl Jobs {
         let n = changes.len();
         match self.commit_all(vec![changes.clone()], is_hasty).await.pop().unwrap_or(Ok(())) {
             Ok(()) => {
-                self.heard_of_changes(changes);
+                self.apply_changes(changes);
                 std::iter::repeat_with(|| Ok(())).take(n).collect()
             }
             Err(StoreError::Conflict { .. } | StoreError::Refused(_)) if n > 1 => {
@@ -91,7 +91,7 @@ impl Jobs {
                 let answers = self.commit_all(alone, is_hasty).await;
                 let done = changes.into_iter().zip(&answers).filter(|(_, answer)| answer.is_ok());
                 let done: Vec<JobChange> = done.map(|(change, _)| change).collect();
-                self.heard_of_changes(done);
+                self.apply_changes(done);
                 answers
             }
             Err(error) => (0..n).map(|_| Err(error.clone())).collect(),
@@ -99,13 +99,13 @@ impl Jobs {
     }
 
     /// These changes are durable.
-    pub(super) fn heard_of_changes(&self, changes: Vec<JobChange>) {
+    pub(super) fn apply_changes(&self, changes: Vec<JobChange>) {
         self.schedules().on_jobs_changed(&changes);
         self.relay().relay_jobs(&changes);
         let now = self.clock().now();
         self.stats().record_jobs(&changes, now);
         self.stats().record_calls(&changes, now);
-        self.state().heard(changes.into_iter().map(written));
+        self.state().offer_rows(changes.into_iter().map(written));
     }
 
     /// Writes the changes together or not at all, as this command. The caller updates the dispatcher.
@@ -203,7 +203,7 @@ impl Jobs {
     pub(super) async fn reload(&self, id: JobId) -> Result<Option<Arc<JobRow>>, StoreError> {
         let row = self.store().job(self.project(), id).await?;
         match &row {
-            Some(row) => self.state().heard([row.clone()]),
+            Some(row) => self.state().offer_rows([row.clone()]),
             None => self.state().dispatch.forget(id),
         }
         Ok(row.map(Arc::new))

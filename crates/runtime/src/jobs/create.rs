@@ -50,7 +50,7 @@ pub enum CreateError {
         "insufficient_balance: {needed} are needed for all that was asked, and account `{account}` has {balance}; \
          deposit at least {}", .needed.saturating_sub(*.balance)
     )]
-    Short { account: String, needed: Amount, balance: Amount, places: Vec<Problem> },
+    InsufficientFunds { account: String, needed: Amount, balance: Amount, places: Vec<Problem> },
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
 }
@@ -159,7 +159,7 @@ impl Jobs {
         for _ in 0..ATTEMPTS_MAX {
             match self.commit_once(new_command(), changes.clone()).await {
                 Ok(()) => {
-                    self.tell_of(changes);
+                    self.offer_created(changes);
                     return Ok(taken);
                 }
                 Err(StoreError::Refused(Refusal::Duplicates(duplicates))) => {
@@ -176,20 +176,25 @@ impl Jobs {
     }
 
     /// Passes written jobs to the dispatcher, a part at a time.
-    pub(super) fn tell_of(&self, changes: Vec<JobChange>) {
+    pub(super) fn offer_created(&self, changes: Vec<JobChange>) {
         self.stats().record_jobs(&changes, self.clock().now());
         self.relay().relay_jobs(&changes);
         let mut rows = changes.into_iter().map(written).peekable();
         while rows.peek().is_some() {
-            self.state().heard(rows.by_ref().take(TOLD_MAX));
+            self.state().offer_rows(rows.by_ref().take(TOLD_MAX));
         }
     }
 }
 
 /// Which jobs a short balance does not bear, each with its place in the request.
 fn short(error: RuntimeError, place: impl Fn(JobId) -> String) -> CreateError {
-    let RuntimeError::Store(StoreError::Refused(Refusal::Short { account, needed, balance, keys, .. })) =
-        error
+    let RuntimeError::Store(StoreError::Refused(Refusal::InsufficientFunds {
+        account,
+        needed,
+        balance,
+        keys,
+        ..
+    })) = error
     else {
         return CreateError::Runtime(error);
     };
@@ -198,7 +203,7 @@ fn short(error: RuntimeError, place: impl Fn(JobId) -> String) -> CreateError {
         problems
             .error(format!("{}account", place(job)), format!("account `{account}` cannot bear it as well"));
     }
-    CreateError::Short { account, needed, balance, places: problems.into_list() }
+    CreateError::InsufficientFunds { account, needed, balance, places: problems.into_list() }
 }
 
 /// A job from outside belongs to no run.

@@ -13,7 +13,7 @@ use windlass_engine::money::job_of_key;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 use windlass_store::commit::JobChange;
-use windlass_store::job::{JobRow, LetterGroup};
+use windlass_store::job::{DeadLetterGroup, JobRow};
 use windlass_store::{Duplicate, Refusal, StoreError};
 
 use super::change::{moved, new_command};
@@ -21,7 +21,7 @@ use super::finish::{ATTEMPTS_MAX, RETRY_DELAY};
 use crate::RuntimeError;
 use crate::jobs::JobsState;
 use crate::part::{RuntimePart, part};
-use pick::LetterPicker;
+use pick::DeadLetterPicker;
 
 /// Dead letters that one request can select; the rest is ignored.
 pub const DEAD_LETTERS_MAX: usize = 10_000;
@@ -30,7 +30,7 @@ const PART_MAX: usize = 100;
 
 /// Which dead letters of a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LetterSelector {
+pub enum DeadLetterSelector {
     /// The oldest ones, at most so many.
     Oldest(usize),
     Ids(Vec<JobId>),
@@ -45,7 +45,7 @@ pub enum LetterSelector {
 #[derive(Debug, Clone)]
 pub struct ReplayRequest {
     pub queue: String,
-    pub letters: LetterSelector,
+    pub letters: DeadLetterSelector,
     /// The same request again replays nothing again.
     pub id: String,
     pub priority: Option<i32>,
@@ -66,28 +66,29 @@ pub struct MovedDeadLetters {
 }
 
 /// The action on each letter.
-pub(super) enum LetterAction {
+pub(super) enum DeadLetterAction {
     Replay { replay: ReplayRequest, since: Timestamp },
     Discard { reason: String },
 }
 
-impl LetterAction {
+impl DeadLetterAction {
     /// The input for the `n`th moved letter.
     fn input(&self, n: usize) -> JobInput {
         match self {
-            LetterAction::Replay { replay, since } => JobInput::Replay {
+            DeadLetterAction::Replay { replay, since } => JobInput::Replay {
                 replay_id: replay.id.clone(),
                 priority: replay.priority,
                 patch: replay.patch.clone(),
                 due: replay.per_second.map(|rate| since.after(n as u64 * 1_000 / u64::from(rate.max(1)))),
             },
-            LetterAction::Discard { reason } => JobInput::Discard { reason: reason.clone() },
+            DeadLetterAction::Discard { reason } => JobInput::Discard { reason: reason.clone() },
         }
     }
 
     /// A part was moved by the same request before: its letters keep their place in time.
     fn pass_over(&mut self) {
-        if let LetterAction::Replay { replay: ReplayRequest { per_second: Some(rate), .. }, since } = self {
+        if let DeadLetterAction::Replay { replay: ReplayRequest { per_second: Some(rate), .. }, since } = self
+        {
             *since = since.after(PART_MAX as u64 * 1_000 / u64::from((*rate).max(1)));
         }
     }
@@ -96,13 +97,15 @@ impl LetterAction {
     /// themselves that they were replayed.
     pub(super) fn command(&self, project: &Project, part: &str) -> Option<CommandId> {
         match self {
-            LetterAction::Replay { replay: ReplayRequest { queue, letters, id, .. }, .. } => match letters {
-                LetterSelector::Oldest(_) | LetterSelector::Group { .. } => {
-                    Some(CommandId::of_text(&format!("replay\n{project}\n{queue}\n{id}\n{part}")))
+            DeadLetterAction::Replay { replay: ReplayRequest { queue, letters, id, .. }, .. } => {
+                match letters {
+                    DeadLetterSelector::Oldest(_) | DeadLetterSelector::Group { .. } => {
+                        Some(CommandId::of_text(&format!("replay\n{project}\n{queue}\n{id}\n{part}")))
+                    }
+                    DeadLetterSelector::Ids(_) => None,
                 }
-                LetterSelector::Ids(_) => None,
-            },
-            LetterAction::Discard { .. } => None,
+            }
+            DeadLetterAction::Discard { .. } => None,
         }
     }
 }
@@ -116,30 +119,30 @@ impl DeadLetters {
     /// Replays dead letters. After any failure, each of them is either replayed or still a dead letter.
     pub async fn replay(&self, replay: ReplayRequest) -> Result<MovedDeadLetters, RuntimeError> {
         let (queue, letters) = (replay.queue.clone(), replay.letters.clone());
-        let action = LetterAction::Replay { replay, since: self.clock().now() };
-        self.move_letters(LetterPicker::new(queue, letters), action).await
+        let action = DeadLetterAction::Replay { replay, since: self.clock().now() };
+        self.move_dead_letters(DeadLetterPicker::new(queue, letters), action).await
     }
 
     /// Gives dead letters up, for a reason.
     pub async fn discard(
         &self,
         queue: &str,
-        letters: LetterSelector,
+        letters: DeadLetterSelector,
         reason: &str,
     ) -> Result<MovedDeadLetters, RuntimeError> {
-        let action = LetterAction::Discard { reason: reason.to_owned() };
-        self.move_letters(LetterPicker::new(queue.to_owned(), letters), action).await
+        let action = DeadLetterAction::Discard { reason: reason.to_owned() };
+        self.move_dead_letters(DeadLetterPicker::new(queue.to_owned(), letters), action).await
     }
 
     /// The dead letters of a queue by error, the largest group first.
-    pub async fn groups(&self, queue: &str) -> Result<Vec<LetterGroup>, RuntimeError> {
+    pub async fn groups(&self, queue: &str) -> Result<Vec<DeadLetterGroup>, RuntimeError> {
         Ok(self.store().dead_letter_groups(self.project(), queue.to_owned()).await?)
     }
 
-    async fn move_letters(
+    async fn move_dead_letters(
         &self,
-        pick: LetterPicker,
-        action: LetterAction,
+        pick: DeadLetterPicker,
+        action: DeadLetterAction,
     ) -> Result<MovedDeadLetters, RuntimeError> {
         self.runs().admit()?;
         let letters = self.clone();
@@ -148,8 +151,8 @@ impl DeadLetters {
 
     async fn move_all(
         &self,
-        mut pick: LetterPicker,
-        mut action: LetterAction,
+        mut pick: DeadLetterPicker,
+        mut action: DeadLetterAction,
     ) -> Result<MovedDeadLetters, RuntimeError> {
         let _alone = self.state().moving.lock().await;
         let mut moved = MovedDeadLetters::default();
@@ -184,7 +187,7 @@ impl DeadLetters {
     pub(super) async fn move_part(
         &self,
         mut rows: Vec<JobRow>,
-        action: &LetterAction,
+        action: &DeadLetterAction,
         command: Option<CommandId>,
         so_far: &mut MovedDeadLetters,
     ) -> Result<(), RuntimeError> {
@@ -196,14 +199,20 @@ impl DeadLetters {
             match self.jobs().commit_once(command.unwrap_or_else(new_command), changes.clone()).await {
                 Ok(()) => {
                     so_far.moved.extend(changes.iter().map(|change| change.job.id));
-                    self.jobs().tell_of(changes);
+                    self.jobs().offer_created(changes);
                     return Ok(());
                 }
                 Err(StoreError::Refused(Refusal::Duplicates(duplicates))) => {
                     rows.retain(|row| duplicates.iter().all(|duplicate| duplicate.job != row.id()));
                     so_far.refused.extend(duplicates.into_iter().map(taken));
                 }
-                Err(StoreError::Refused(Refusal::Short { account, needed, balance, keys, .. })) => {
+                Err(StoreError::Refused(Refusal::InsufficientFunds {
+                    account,
+                    needed,
+                    balance,
+                    keys,
+                    ..
+                })) => {
                     let short: Vec<JobId> = keys.iter().filter_map(|key| job_of_key(key)).collect();
                     rows.retain(|row| !short.contains(&row.id()));
                     let refusal = JobRefusal::InsufficientFunds { account, needed, balance };
@@ -227,7 +236,7 @@ impl DeadLetters {
     fn decided(
         &self,
         rows: &mut Vec<JobRow>,
-        action: &LetterAction,
+        action: &DeadLetterAction,
         so_far: &mut MovedDeadLetters,
     ) -> Vec<JobChange> {
         let now = self.clock().now();

@@ -15,7 +15,7 @@ use super::change::{EndOutcome, moved};
 use super::{ClaimVerdict, JobEnd};
 use crate::RuntimeError;
 use crate::bounded::map_concurrent;
-use crate::calls::unhurry;
+use crate::calls::clear_retry_delay;
 use crate::jobs::Jobs;
 use crate::part::RuntimePart;
 
@@ -32,7 +32,7 @@ impl Jobs {
     /// Takes the ends of jobs, each for itself.
     pub async fn finish(&self, mut ends: Vec<JobEnd>) -> Vec<Result<ClaimVerdict, RuntimeError>> {
         for end in &mut ends {
-            unhurry(&mut end.outcome);
+            clear_retry_delay(&mut end.outcome);
             if let CallOutcome::Failed(fault) = &mut end.outcome {
                 fault.retry_after_ms = end.retry_after_ms;
             }

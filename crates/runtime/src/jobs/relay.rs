@@ -64,7 +64,7 @@ pub(super) struct Relay {
     link: RwLock<Option<(RedisConnection, CancellationToken)>>,
     /// There was no room for some move.
     is_behind: AtomicBool,
-    wants: Mutex<Wants>,
+    wants: Mutex<FillRequests>,
     wanted: Notify,
     /// The log already says that Redis is away.
     is_away: AtomicBool,
@@ -76,7 +76,7 @@ pub(super) struct Relay {
 
 /// The parts of Redis that have to be filled from the store.
 #[derive(Debug, Default)]
-struct Wants {
+struct FillRequests {
     everything: bool,
     /// All of it, unless another server has filled it since.
     lost: bool,
@@ -87,7 +87,7 @@ struct Wants {
 
 /// Why a connection is no longer used.
 #[derive(Debug, thiserror::Error)]
-enum Broken {
+enum LinkError {
     #[error("{0}")]
     Redis(#[from] RedisError),
     #[error("the connection was closed")]
@@ -159,7 +159,7 @@ impl Relay {
         self.wanted.notify_one();
     }
 
-    fn wants(&self) -> MutexGuard<'_, Wants> {
+    fn wants(&self) -> MutexGuard<'_, FillRequests> {
         self.wants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -241,7 +241,7 @@ impl RedisRelay {
     }
 
     /// Uses one connection until it breaks.
-    async fn use_redis(&self, relay: &Relay, backlog: &mut mpsc::Receiver<RedisUpdate>) -> Broken {
+    async fn use_redis(&self, relay: &Relay, backlog: &mut mpsc::Receiver<RedisUpdate>) -> LinkError {
         let (relay_task, gone) = (self.clone(), CancellationToken::new());
         let is_gone = gone.clone();
         let heard = move |what| match what {
@@ -255,10 +255,10 @@ impl RedisRelay {
         let broken = tokio::select! {
             broken = self.tell_redis(&link, relay, backlog) => broken,
             broken = self.keep_filled(&link, relay, &gone) => broken,
-            () = gone.cancelled() => return Broken::Gone,
+            () = gone.cancelled() => return LinkError::Gone,
         };
         match broken {
-            Ok(()) => Broken::Gone,
+            Ok(()) => LinkError::Gone,
             Err(broken) => broken,
         }
     }
@@ -269,7 +269,7 @@ impl RedisRelay {
         link: &RedisConnection,
         relay: &Relay,
         backlog: &mut mpsc::Receiver<RedisUpdate>,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), LinkError> {
         let mut batch = Vec::with_capacity(BATCH_MAX);
         while backlog.recv_many(&mut batch, BATCH_MAX).await > 0 {
             link.apply(&batch).await?;
@@ -290,7 +290,7 @@ impl RedisRelay {
         link: &RedisConnection,
         relay: &Relay,
         gone: &CancellationToken,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), LinkError> {
         self.fill_everything(link, relay).await?;
         relay.set_link(Some((link.clone(), gone.clone())));
         self.state().dispatch.set_via_redis(true);
@@ -317,7 +317,7 @@ impl RedisRelay {
                     self.want_overdue(relay, SWEEP_INTERVAL, |_| true).await;
                 },
             }
-            let Wants { everything, lost, queues, classes } = std::mem::take(&mut *relay.wants());
+            let FillRequests { everything, lost, queues, classes } = std::mem::take(&mut *relay.wants());
             if everything || (lost && link.filled_at().await?.is_none()) {
                 self.fill_everything(link, relay).await?;
                 continue;
@@ -336,7 +336,7 @@ impl RedisRelay {
         &self,
         link: &RedisConnection,
         relay: &Relay,
-    ) -> Result<BTreeSet<String>, Broken> {
+    ) -> Result<BTreeSet<String>, LinkError> {
         let dispatch = &self.state().dispatch;
         let awaited = ClaimQuery { queues: dispatch.awaited(), services: Vec::new() };
         let queues = dispatch.queues_via_redis(&awaited);

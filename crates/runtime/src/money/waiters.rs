@@ -12,7 +12,7 @@ use windlass_engine::id::RunId;
 use windlass_engine::input::Input;
 use windlass_engine::money::Amount;
 use windlass_store::StoreError;
-use windlass_store::account::{AccountRow, InNeed};
+use windlass_store::account::{AccountRow, BalanceWaiter};
 
 use crate::RuntimeError;
 use crate::bounded::map_concurrent;
@@ -44,7 +44,7 @@ pub(super) struct BalanceWaiters {
 #[derive(Default)]
 struct AccountSets {
     /// Runs of these may wait; kept by a server that has the store for itself.
-    in_need: BTreeSet<String>,
+    balance_waiters: BTreeSet<String>,
     /// Accounts that a task checks now; `true` = a credit came meanwhile.
     looked_at: BTreeMap<String, bool>,
     /// Accounts that exist. None is ever closed, so the store need not be asked again.
@@ -98,9 +98,9 @@ impl BalanceWaiters {
     }
 
     /// Whether runs of the account may wait for a credit.
-    fn is_in_need(&self, account: &str) -> bool {
+    fn has_waiters(&self, account: &str) -> bool {
         let known = self.known();
-        known.in_need.contains(account) || known.looked_at.contains_key(account)
+        known.balance_waiters.contains(account) || known.looked_at.contains_key(account)
     }
 
     /// Whether a task checks the account now.
@@ -130,14 +130,14 @@ impl Money {
     /// Runs of this account may wait for money from now on.
     pub(crate) fn on_waiter(&self, account: &str) {
         // One check finds a credit that came before the account was known to have waiters.
-        if !self.is_shared() && self.state().waiters.known().in_need.insert(account.to_owned()) {
+        if !self.is_shared() && self.state().waiters.known().balance_waiters.insert(account.to_owned()) {
             self.check_account_soon(account);
         }
     }
 
     /// Money came back to an account: waiting runs may go on.
     pub(crate) fn on_credit(&self, account: &str) {
-        if self.is_shared() || self.state().waiters.is_in_need(account) {
+        if self.is_shared() || self.state().waiters.has_waiters(account) {
             self.check_account_soon(account);
         }
     }
@@ -181,8 +181,8 @@ impl Money {
 
     /// Checks all accounts with waiting runs.
     pub(crate) async fn wake_all_waiters(&self) -> Result<(), RuntimeError> {
-        for row in self.store().accounts_in_need(self.project(), None).await? {
-            self.state().waiters.known().in_need.insert(row.id.clone());
+        for row in self.store().accounts_with_waiters(self.project(), None).await? {
+            self.state().waiters.known().balance_waiters.insert(row.id.clone());
             self.check_account_soon(&row.id);
         }
         Ok(())
@@ -193,7 +193,8 @@ impl Money {
     async fn wake_waiters(&self, account: &str) -> Result<(), RuntimeError> {
         let (mut limit, mut told, mut trouble) = (READ_LIMIT, BTreeSet::new(), None);
         while let Some(row) = self.account_with_waiters(account).await? {
-            let rows = self.store().in_need(self.project(), account.to_owned(), row.balance, limit).await?;
+            let rows =
+                self.store().balance_waiters(self.project(), account.to_owned(), row.balance, limit).await?;
             let is_full = rows.len() >= limit;
             let fits = affordable(rows, row.balance, &mut told);
             if fits.is_empty() {
@@ -226,17 +227,17 @@ impl Money {
 
     /// The account, if runs wait for it. As long as they do, it stays in the set of accounts with waiters.
     async fn account_with_waiters(&self, account: &str) -> Result<Option<AccountRow>, StoreError> {
-        self.state().waiters.known().in_need.insert(account.to_owned());
-        let one = || self.store().accounts_in_need(self.project(), Some(account.to_owned()));
+        self.state().waiters.known().balance_waiters.insert(account.to_owned());
+        let one = || self.store().accounts_with_waiters(self.project(), Some(account.to_owned()));
         if let Some(row) = one().await?.pop() {
             return Ok(Some(row));
         }
-        self.state().waiters.known().in_need.remove(account);
+        self.state().waiters.known().balance_waiters.remove(account);
         // A run that began to wait before the removal found the account in the set and asked for no check; one that
         // begins now asks for it.
         let late = one().await?.pop();
         if late.is_some() {
-            self.state().waiters.known().in_need.insert(account.to_owned());
+            self.state().waiters.known().balance_waiters.insert(account.to_owned());
         }
         Ok(late)
     }
@@ -245,13 +246,13 @@ impl Money {
 /// The runs that the balance covers together, in order, each with the rest that is left for it. A run with the same
 /// need as when it was last woken is not woken again.
 fn affordable(
-    rows: Vec<InNeed>,
+    rows: Vec<BalanceWaiter>,
     balance: Amount,
     told: &mut BTreeSet<(RunId, Amount)>,
 ) -> Vec<(RunId, Amount)> {
     let mut left = balance;
     let mut fits = Vec::new();
-    for InNeed { run, needs } in rows {
+    for BalanceWaiter { run, needs } in rows {
         if needs <= left && told.insert((run, needs)) {
             fits.push((run, left));
             left = left.saturating_sub(needs);

@@ -79,7 +79,7 @@ impl Runs {
     pub(crate) async fn load(&self, run: RunId) -> Result<Option<Box<CachedRun>>, RuntimeError> {
         let Some((row, plan, folded)) = self.fold(run, None).await? else { return Ok(None) };
         let Folded { run: state, len, snapped } = folded;
-        let projection = Projection::resume(&plan, &state, &row.standing);
+        let projection = Projection::resume(&plan, &state, &row.projection);
         Ok(Some(Box::new(CachedRun { run: state, plan, projection, flow: row.origin.flow, len, snapped })))
     }
 

@@ -25,30 +25,30 @@ use crate::runs::submit::CommitEffects;
 impl Runs {
     /// Carries out the effects of a commit; returns the inputs that follow from them at once.
     pub(crate) fn carry_out(&self, cached: &CachedRun, after: CommitEffects) -> OwnInputs {
-        let CommitEffects { effects, standing, jobs, messages, moments } = after;
+        let CommitEffects { effects, projection, jobs, messages, metric_events } = after;
         let run = cached.run.id;
         let mut own = OwnInputs::default();
-        if let Some(standing) = standing {
-            own.extend(unclaimed(&jobs).filter_map(|call| end_of_unclaimed(cached, call, standing.status)));
-            self.stats().record_run(cached, &moments, &jobs, standing.updated_at);
+        if let Some(projection) = projection {
+            own.extend(unclaimed(&jobs).filter_map(|call| end_of_unclaimed(cached, call, projection.status)));
+            self.stats().record_run(cached, &metric_events, &jobs, projection.updated_at);
             // The actor itself goes on with an agenda that is still open.
-            let wake_at = standing.wake_at.filter(|_| !cached.run.is_unfinished());
+            let wake_at = projection.wake_at.filter(|_| !cached.run.is_unfinished());
             self.state().timers.set(run, wake_at, self.clock().now());
             let starts_children = messages.iter().any(|message| message.note.tree().is_some());
-            OutboxDelivery::of(&self.inner).follow_tree(cached, standing.status, starts_children);
+            OutboxDelivery::of(&self.inner).follow_tree(cached, projection.status, starts_children);
             self.feed().tell(|| RunUpdate {
                 run,
                 flow: cached.flow,
                 seq: cached.len,
-                at: standing.updated_at,
-                status: standing.status,
-                node: standing.node.clone(),
+                at: projection.updated_at,
+                status: projection.status,
+                node: projection.node.clone(),
             });
-            if let (Some(_), Some(account)) = (standing.needs, &cached.run.start.account) {
+            if let (Some(_), Some(account)) = (projection.needs, &cached.run.start.account) {
                 self.money().on_waiter(account);
             }
-            if !standing.status.is_open() {
-                self.feed().ended(run, standing.status);
+            if !projection.status.is_open() {
+                self.feed().ended(run, projection.status);
                 self.schedules().on_ended(Started::Run(run));
             }
         }
@@ -70,8 +70,8 @@ impl Runs {
             .collect();
         for effect in effects {
             match effect {
-                Effect::Call(order) if stopped.contains(&order.fence) => {}
-                Effect::Call(order) => own.call(&self.calls(), *order),
+                Effect::Call(spec) if stopped.contains(&spec.fence) => {}
+                Effect::Call(spec) => own.call(&self.calls(), *spec),
                 Effect::Cancel { fence, .. } => self.calls().cancel(run, fence),
                 // A row of the commit; other runs may wait for the credit.
                 Effect::Move { account, movement } if movement.amount > Amount::ZERO => {

@@ -18,7 +18,7 @@ use windlass_engine::plan::Called;
 use windlass_engine::time::Timestamp;
 use windlass_store::StoreError;
 use windlass_store::commit::Commit;
-use windlass_store::outbox::{Child, Delivery, Message, MessageId, Note, OutboxPlace, Party};
+use windlass_store::outbox::{Child, Delivery, Message, MessageId, Note, OutboxCursor, Party};
 use windlass_store::run::{Origin, RunRef};
 
 use crate::RuntimeError;
@@ -84,7 +84,7 @@ impl OutboxDelivery {
             return self.leave_waiting(root, false);
         }
         if !self.put(message) {
-            self.state().outbox.starve(root);
+            self.state().outbox.mark_unread(root);
             self.dismiss(root);
             self.leave_waiting(root, true);
         }
@@ -116,7 +116,7 @@ impl OutboxDelivery {
             }
             if trees_at.is_none_or(|at| at.elapsed() >= trees_interval) {
                 trees_at = Some(tokio::time::Instant::now());
-                if let Err(error) = self.feed_all().await {
+                if let Err(error) = self.read_waiting_trees().await {
                     tracing::warn!(%error, "trees with waiting child runs could not be read");
                 }
             }
@@ -143,7 +143,7 @@ impl OutboxDelivery {
     async fn read_messages(&self, from: Option<Timestamp>, grace: u64) -> Result<(), StoreError> {
         let due = Timestamp(self.clock().now().0.saturating_sub_unsigned(grace));
         let first = MessageId::new(Party::Run(RunId::new(Uuid::nil())), Seq::ZERO);
-        let before = |at: Timestamp| OutboxPlace { at, project: self.project().clone(), id: first };
+        let before = |at: Timestamp| OutboxCursor { at, project: self.project().clone(), id: first };
         let mut after = from.map(|at| before(Timestamp(at.0.saturating_sub(1))));
         loop {
             while !self.state().outbox.has_room() {
@@ -204,8 +204,8 @@ impl OutboxDelivery {
     }
 
     fn remove(&self, message: &Message) {
-        let starved = self.state().outbox.remove(message);
-        starved.into_iter().for_each(|root| self.feed_soon(root));
+        let unread = self.state().outbox.remove(message);
+        unread.into_iter().for_each(|root| self.read_tree_soon(root));
     }
 
     async fn deliver(&self, message: &Message) -> Result<(), Undelivered> {

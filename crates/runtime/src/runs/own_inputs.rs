@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use windlass_engine::effect::Order;
+use windlass_engine::effect::CallSpec;
 use windlass_engine::input::Input;
 
 use crate::calls::Calls;
@@ -13,7 +13,7 @@ use crate::runs::mailbox::Envelope;
 #[derive(Default)]
 pub(crate) struct OwnInputs {
     envelopes: VecDeque<Envelope>,
-    calls: VecDeque<Order>,
+    calls: VecDeque<CallSpec>,
     /// A spent budget left the agenda of the run open: the actor goes on with it after all else.
     has_agenda: bool,
 }
@@ -30,11 +30,11 @@ impl OwnInputs {
     }
 
     /// Makes a call, or keeps it for its turn if it is quick.
-    pub(crate) fn call(&mut self, calls: &Calls, order: Order) {
-        if calls.is_quick(&order) {
-            self.calls.push_back(order);
+    pub(crate) fn call(&mut self, calls: &Calls, spec: CallSpec) {
+        if calls.is_quick(&spec) {
+            self.calls.push_back(spec);
         } else {
-            self.envelopes.extend(calls.make(order));
+            self.envelopes.extend(calls.make(spec));
         }
     }
 
@@ -47,9 +47,9 @@ impl OwnInputs {
     pub(crate) fn next(&mut self, calls: &Calls, max: usize) -> Vec<Envelope> {
         let mut next: Vec<Envelope> = self.envelopes.drain(..max.min(self.envelopes.len())).collect();
         while next.len() < max
-            && let Some(order) = self.calls.pop_front()
+            && let Some(spec) = self.calls.pop_front()
         {
-            next.extend(calls.make(order));
+            next.extend(calls.make(spec));
         }
         if next.is_empty() && std::mem::take(&mut self.has_agenda) {
             next.push(Envelope::of(Input::TimePassed));

@@ -17,8 +17,8 @@ impl Runs {
         let mut child_costs = BTreeMap::new();
         for child in children {
             let row = self.store().run(self.project(), RunRef::Id(*child)).await?;
-            if let Some(row) = row.filter(|row| row.standing.status == RunStatus::Completed) {
-                child_costs.insert(*child, row.standing.cost.estimated);
+            if let Some(row) = row.filter(|row| row.projection.status == RunStatus::Completed) {
+                child_costs.insert(*child, row.projection.cost.estimated);
             }
         }
         Ok(EstimateInputs { child_costs })

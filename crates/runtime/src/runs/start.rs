@@ -102,7 +102,7 @@ impl Runs {
         if row.origin.request.as_ref() != Some(&request) {
             return Err(StartError::RequestTaken { request: request.id, existing: row.id });
         }
-        let mut status = row.standing.status;
+        let mut status = row.projection.status;
         if let Some(wait) = wait.filter(|_| status.is_open()) {
             status = self.wait_ended(row.id, wait).await?.unwrap_or(status);
         }

@@ -105,7 +105,7 @@ impl Runs {
         if let Input::CallEnded { node, fence, outcome, .. } = &mut input
             && extra.log.is_none()
         {
-            crate::calls::unhurry(outcome);
+            crate::calls::clear_retry_delay(outcome);
             extra.log = Some(AttemptLog { node: node.clone(), fence: *fence, log });
         }
         match self.submit_admitted(run, input, extra, permit).await {
@@ -220,7 +220,7 @@ impl Runs {
             }
             let has_rows = accepted_writes(&envelopes, &refusals).any(ExtraWrites::touches_other_rows);
             if is_silent && !has_rows {
-                return self.on_silence(now, envelopes, refusals);
+                return self.on_unknown_outcome(now, envelopes, refusals);
             }
             let unmoved = shortfall.as_ref().map(|shortfall| shortfall.at.clone());
             let decided = Decided { cached: now, envelopes, refusals, step, unmoved, at };
@@ -242,7 +242,7 @@ impl Runs {
                     shortfall = None;
                     written.envelopes
                 }
-                WriteOutcome::Short(found) => {
+                WriteOutcome::InsufficientFunds(found) => {
                     shortfall = Some(found.beside(shortfall));
                     written.envelopes
                 }
@@ -340,7 +340,7 @@ impl Runs {
     }
 
     /// Nothing happened: replies to all senders.
-    fn on_silence(
+    fn on_unknown_outcome(
         &self,
         cached: Box<CachedRun>,
         envelopes: Vec<Envelope>,
@@ -358,7 +358,7 @@ impl Runs {
     /// The commit is durable: carries out its effects and replies to all senders.
     fn on_committed(&self, written: WrittenBatch) -> (Option<Box<CachedRun>>, OwnInputs) {
         let WrittenBatch { mut cached, envelopes, refusals, after, .. } = written;
-        if after.standing.is_some() {
+        if after.projection.is_some() {
             cached.len = cached.len.next();
         }
         let mut own = self.carry_out(&cached, after);

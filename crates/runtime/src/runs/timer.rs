@@ -89,7 +89,7 @@ impl RunTimers {
     }
 
     /// Another server has written to these runs and keeps their wake-ups: those that were read before are out of date.
-    pub(crate) fn written_elsewhere<'r>(&self, runs: impl IntoIterator<Item = &'r RunId>) {
+    pub(crate) fn forget_written<'r>(&self, runs: impl IntoIterator<Item = &'r RunId>) {
         let mut soon = self.soon();
         for run in runs {
             if soon.wakes.get(run).is_some_and(|wake| wake.is_read) {
@@ -196,7 +196,7 @@ mod tests {
         timers.suggest(run(1), Timestamp(5), Timestamp(0));
         timers.suggest(run(2), Timestamp(10), Timestamp(0));
         timers.suggest(run(3), Timestamp(10), Timestamp(0));
-        timers.written_elsewhere(&[run(1), run(2)]);
+        timers.forget_written(&[run(1), run(2)]);
         assert_eq!(timers.take_due(Timestamp(20)), [run(1), run(3)]);
     }
 

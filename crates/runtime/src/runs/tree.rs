@@ -208,7 +208,7 @@ impl OutboxDelivery {
                 if let Some(tree) = self.trees().trees().get_mut(&parent.root()) {
                     tree.n_open = tree.n_open.saturating_sub(1);
                 }
-                self.feed_soon(parent.root());
+                self.read_tree_soon(parent.root());
             }
             None => {
                 let mut trees = self.trees().trees();
@@ -219,7 +219,7 @@ impl OutboxDelivery {
                     }
                 }
                 drop(trees);
-                self.feed_soon(run);
+                self.read_tree_soon(run);
             }
         }
     }
@@ -236,11 +236,11 @@ impl OutboxDelivery {
         if let Some(tree) = self.trees().trees().get_mut(&root) {
             tree.full_flows.clear();
         }
-        self.feed_soon(root);
+        self.read_tree_soon(root);
     }
 
     /// Looks for waiting child runs of the tree that can be created, if there are any.
-    pub(super) fn feed_soon(&self, root: RunId) {
+    pub(super) fn read_tree_soon(&self, root: RunId) {
         if self.trees().wake(root) {
             self.start_feeding(root);
         }
@@ -268,7 +268,7 @@ impl OutboxDelivery {
     pub(super) fn settle(&self, child: &Child, is_created: bool) {
         let n_pending = self.trees().settle(child.parent.root(), is_created);
         if n_pending <= PAGE / 2 {
-            self.feed_soon(child.parent.root());
+            self.read_tree_soon(child.parent.root());
         }
     }
 
@@ -315,7 +315,7 @@ impl OutboxDelivery {
     }
 
     /// Looks at all trees with waiting child runs: after a start, and for those of other servers.
-    pub(super) async fn feed_all(&self) -> Result<(), StoreError> {
+    pub(super) async fn read_waiting_trees(&self) -> Result<(), StoreError> {
         let mut after = None;
         loop {
             let page = self.store().waiting_trees(after.take(), PAGE).await?;
@@ -334,7 +334,7 @@ impl OutboxDelivery {
 
     async fn feed(&self, root: RunId) {
         loop {
-            if let Err(error) = self.feed_page(root).await {
+            if let Err(error) = self.read_tree_page(root).await {
                 tracing::warn!(%root, %error, "child runs that wait could not be read");
                 tokio::select! {
                     () = tokio::time::sleep(RETRY_DELAY) => {}
@@ -350,7 +350,7 @@ impl OutboxDelivery {
     }
 
     /// Hands the next waiting child runs to the outbox, as far as there is room for them.
-    async fn feed_page(&self, root: RunId) -> Result<(), StoreError> {
+    async fn read_tree_page(&self, root: RunId) -> Result<(), StoreError> {
         let bounds = TreeBounds::of(self.settings());
         let (n_pending, is_known) = {
             let mut trees = self.trees().trees();
@@ -364,12 +364,12 @@ impl OutboxDelivery {
             return Ok(());
         }
         if !self.inner().runs.outbox.has_room() {
-            self.inner().runs.outbox.starve(root);
+            self.inner().runs.outbox.mark_unread(root);
             return Ok(());
         }
         let (project, store) = (self.project(), self.store());
         let root_row = store.run(project, RunRef::Id(root)).await?;
-        let is_canceling = root_row.is_some_and(|row| row.standing.status == RunStatus::Canceling);
+        let is_canceling = root_row.is_some_and(|row| row.projection.status == RunStatus::Canceling);
         self.trees().set_canceling(root, is_canceling);
         if is_canceling {
             // Their parents take them back, or the end of the root wakes this task.
@@ -419,7 +419,7 @@ impl OutboxDelivery {
                 tree.admit();
             }
             if !self.put(message) {
-                self.inner().runs.outbox.starve(root);
+                self.inner().runs.outbox.mark_unread(root);
                 self.dismiss(root);
                 return false;
             }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use windlass_engine::counter::Revision;
 use windlass_engine::event::Start;
 use windlass_engine::id::{CommandId, JobId, ScheduleId};
-use windlass_engine::input::{Input, Refusal as Refused};
+use windlass_engine::input::{self, Input};
 use windlass_engine::job::{Job, JobSpec};
 use windlass_engine::problem::Problem;
 use windlass_engine::schedule::{Decision, Firing, Overlap};
@@ -74,7 +74,7 @@ impl Schedules {
     /// Fires a schedule as due when the wall clock shows `wall`.
     pub(super) async fn fire(&self, id: ScheduleId, wall: Timestamp) -> Result<(), RuntimeError> {
         let mut gone = BTreeSet::new();
-        let mut doubt: Option<(Revision, Firing)> = None;
+        let mut unconfirmed: Option<(Revision, Firing)> = None;
         let mut n_vain = 0;
         while n_vain < ATTEMPTS_MAX {
             let Some(scheduled) = self.observe(id).await? else {
@@ -82,7 +82,9 @@ impl Schedules {
                 return Ok(());
             };
             let n_gone = gone.len();
-            gone.extend(doubt.take().filter(|(rev, _)| *rev == scheduled.rev).map(|(_, firing)| firing));
+            gone.extend(
+                unconfirmed.take().filter(|(rev, _)| *rev == scheduled.rev).map(|(_, firing)| firing),
+            );
             // After a clock that was wrong there may be many slots that have fired; each is found once.
             n_vain += u64::from(gone.len() == n_gone);
             let ScheduleRow { schedule, progress, .. } = &scheduled.row;
@@ -98,7 +100,7 @@ impl Schedules {
             let rev = scheduled.rev;
             match self.carry(scheduled, &decision, self.clock().now()).await? {
                 CarryOutcome::Done => return Ok(()),
-                CarryOutcome::DecideAgain(firing) => doubt = firing.map(|firing| (rev, firing)),
+                CarryOutcome::DecideAgain(firing) => unconfirmed = firing.map(|firing| (rev, firing)),
             }
         }
         Err(RuntimeError::Busy { retry_after: RETRY_DELAY })
@@ -255,7 +257,7 @@ impl Schedules {
                     ..StartFailure::new("$.task.dedup_key", refusal)
                 })
             }
-            Err(StoreError::Refused(refusal @ Refusal::Short { .. })) => {
+            Err(StoreError::Refused(refusal @ Refusal::InsufficientFunds { .. })) => {
                 FireOutcome::StartFailure(StartFailure::new("$.task.account", refusal))
             }
             Err(StoreError::Refused(refusal)) => {
@@ -316,7 +318,7 @@ impl Schedules {
             SubmitReply::Taken(_) => FireOutcome::Fired,
             SubmitReply::Outdated
             | SubmitReply::Existing { .. }
-            | SubmitReply::Refused(Refused::AlreadyStarted) => FireOutcome::Again(Some(firing)),
+            | SubmitReply::Refused(input::Refusal::AlreadyStarted) => FireOutcome::Again(Some(firing)),
             SubmitReply::Refused(refusal) => {
                 FireOutcome::StartFailure(StartFailure::new("$.params", refusal))
             }

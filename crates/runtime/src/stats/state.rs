@@ -11,7 +11,7 @@ use windlass_engine::plan::Plan;
 use windlass_engine::time::Timestamp;
 use windlass_store::commit::JobChange;
 use windlass_store::job::CallRef;
-use windlass_store::projection::moments::Moment;
+use windlass_store::projection::metric_event::MetricEvent;
 
 use super::concurrency::ConcurrencyWindows;
 use super::counters::{AttemptOutcome, EndedAttempt, EndedRound, FlowCounters, NodeCounters};
@@ -105,9 +105,14 @@ impl StatsState {
         }
     }
 
-    pub(super) fn record_all(&mut self, of: &CommittedRun<'_>, moments: &[Moment], now: Timestamp) {
+    pub(super) fn record_all(
+        &mut self,
+        of: &CommittedRun<'_>,
+        metric_events: &[MetricEvent],
+        now: Timestamp,
+    ) {
         self.add_flow(of.flow);
-        for moment in moments {
+        for moment in metric_events {
             self.record(of, moment, now);
         }
         self.open.confirm_run(of.run, now, of.progress);
@@ -147,9 +152,9 @@ impl StatsState {
         }
     }
 
-    fn record(&mut self, of: &CommittedRun<'_>, moment: &Moment, now: Timestamp) {
+    fn record(&mut self, of: &CommittedRun<'_>, moment: &MetricEvent, now: Timestamp) {
         match moment {
-            Moment::Begun => {
+            MetricEvent::Begun => {
                 self.count(of.flow, |counters| counters.round_began(now));
                 if self.runs.len() >= RUNS_MAX {
                     // Their ids sort by when they were made.
@@ -157,12 +162,12 @@ impl StatsState {
                 }
                 self.runs.insert(of.run, OpenRun { begun_at: now, work_ms: 0, is_observed: true });
             }
-            Moment::Granted { node, fence } => self.granted(of, node, *fence, now),
-            Moment::Suspended(node) => self.rested(of, node, AttemptOutcome::Suspended, now),
-            Moment::Deferred(node) => self.rested(of, node, AttemptOutcome::Failed, now),
-            Moment::Settled { node, is_ok } => self.settled(of, node, *is_ok, now),
-            Moment::Dropped(node) => self.open.remove_inside(of.run, node),
-            Moment::Ended(ending) => self.ended(of, *ending, now),
+            MetricEvent::Granted { node, fence } => self.granted(of, node, *fence, now),
+            MetricEvent::Suspended(node) => self.rested(of, node, AttemptOutcome::Suspended, now),
+            MetricEvent::Deferred(node) => self.rested(of, node, AttemptOutcome::Failed, now),
+            MetricEvent::Settled { node, is_ok } => self.settled(of, node, *is_ok, now),
+            MetricEvent::Dropped(node) => self.open.remove_inside(of.run, node),
+            MetricEvent::Ended(ending) => self.ended(of, *ending, now),
         }
     }
 

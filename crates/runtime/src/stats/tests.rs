@@ -34,12 +34,12 @@ fn at(ms: i64) -> Timestamp {
     Timestamp(1_790_000_000_000 + ms)
 }
 
-fn granted(node: &str) -> Moment {
-    Moment::Granted { node: NodePath::from(node), fence: Fence(1) }
+fn granted(node: &str) -> MetricEvent {
+    MetricEvent::Granted { node: NodePath::from(node), fence: Fence(1) }
 }
 
-fn settled(node: &str, is_ok: bool) -> Moment {
-    Moment::Settled { node: NodePath::from(node), is_ok }
+fn settled(node: &str, is_ok: bool) -> MetricEvent {
+    MetricEvent::Settled { node: NodePath::from(node), is_ok }
 }
 
 struct StatsTest {
@@ -54,11 +54,11 @@ impl StatsTest {
         StatsTest { state: StatsState::new(at(0)), plan: plan(), progress: NodeProgress::Ended }
     }
 
-    fn record(&mut self, n: u128, moments: &[Moment], ms: i64) {
-        self.record_with(n, CallJobs::default(), moments, ms);
+    fn record(&mut self, n: u128, metric_events: &[MetricEvent], ms: i64) {
+        self.record_with(n, CallJobs::default(), metric_events, ms);
     }
 
-    fn record_with(&mut self, n: u128, jobs: CallJobs<'_>, moments: &[Moment], ms: i64) {
+    fn record_with(&mut self, n: u128, jobs: CallJobs<'_>, metric_events: &[MetricEvent], ms: i64) {
         let progress = self.progress;
         let of = CommittedRun {
             run: run(n),
@@ -70,7 +70,7 @@ impl StatsTest {
             is_call: &|node| !node.as_str().ends_with('l'),
             progress: &|_| progress,
         };
-        self.state.record_all(&of, moments, at(ms));
+        self.state.record_all(&of, metric_events, at(ms));
     }
 
     /// Changes the job of this call.
@@ -115,12 +115,12 @@ fn claim() -> JobInput {
 #[test]
 fn calls_are_counted_from_their_grant_to_their_end() {
     let mut test = StatsTest::new();
-    test.record(1, &[Moment::Begun, granted("a")], 0);
-    test.record(1, &[Moment::Deferred(NodePath::from("a"))], 10);
+    test.record(1, &[MetricEvent::Begun, granted("a")], 0);
+    test.record(1, &[MetricEvent::Deferred(NodePath::from("a"))], 10);
     test.record(1, &[granted("a")], 100);
     test.record(1, &[settled("a", true), granted("l/0/b")], 130);
     test.record(1, &[settled("l/0/b", true), granted("l/1/b")], 140);
-    test.record(1, &[settled("l/1/b", false), settled("l", false), Moment::Ended(Ending::Failed)], 160);
+    test.record(1, &[settled("l/1/b", false), settled("l", false), MetricEvent::Ended(Ending::Failed)], 160);
     let of = |node: &str, n_ok, n_failed, ms| (node.to_owned(), n_ok, n_failed, ms);
     assert_eq!(test.nodes(1), [of("a", 1, 1, 40), of("l/*/b", 1, 1, 30)]);
     let totals = test.all(160).totals;
@@ -140,10 +140,10 @@ fn a_dropped_node_closes_its_calls_and_not_those_of_its_siblings() {
     test.record(1, &[granted("l"), granted("l-2"), granted("l/0/b"), granted("a")], 0);
     test.record(2, &[granted("l/0/b")], 0);
     assert_eq!((test.n_open(), test.all(0).running_max), (5, 5));
-    test.record(1, &[Moment::Dropped(NodePath::from("l"))], 5);
+    test.record(1, &[MetricEvent::Dropped(NodePath::from("l"))], 5);
     let left: Vec<String> = test.state.open.keys().map(|(_, node)| node.to_string()).collect();
     assert_eq!(left, ["a", "l-2", "l/0/b"]);
-    test.record(1, &[Moment::Ended(Ending::Canceled)], 6);
+    test.record(1, &[MetricEvent::Ended(Ending::Canceled)], 6);
     assert_eq!(test.state.open.len(), 1);
     // A dropped call has no outcome.
     let totals = test.all(6).totals;
@@ -172,7 +172,7 @@ fn an_end_without_a_known_start_has_no_duration() {
 fn flows_without_recent_events_are_evicted_and_nodes_beyond_the_limit_are_counted_together() {
     let mut test = StatsTest::new();
     for n in 0..=FLOWS_MAX as u128 {
-        test.record(n, &[Moment::Begun], n as i64);
+        test.record(n, &[MetricEvent::Begun], n as i64);
     }
     assert_eq!(test.state.flows.len(), FLOWS_MAX + 1 - EVICTED_TOGETHER);
     assert!(!test.state.flows.contains_key(&flow(0)));
@@ -195,13 +195,13 @@ fn a_call_in_a_queue_waits_until_a_worker_claims_it() {
     let mut test = StatsTest::new();
     let (a, mut job) = (NodePath::from("a"), job_made(0));
     let jobs = CallJobs { queued: [&a].into(), ..CallJobs::default() };
-    test.record_with(1, jobs, &[Moment::Begun, granted("a")], 0);
+    test.record_with(1, jobs, &[MetricEvent::Begun, granted("a")], 0);
     assert_eq!((test.n_open(), test.state.open.n_queued()), (0, 1));
     test.change_job(1, "a", claim(), &mut job, 4_000);
     assert_eq!((test.n_open(), test.state.open.n_queued()), (1, 0));
     assert_eq!(test.state.open.n_working_of(flow(1)), 1);
     let jobs = CallJobs { claimed: [(&a, (at(0), at(4_000)))].into(), ..CallJobs::default() };
-    test.record_with(1, jobs, &[settled("a", true), Moment::Ended(Ending::Completed)], 4_100);
+    test.record_with(1, jobs, &[settled("a", true), MetricEvent::Ended(Ending::Completed)], 4_100);
     assert_eq!((test.n_open(), test.state.open.len()), (0, 0));
     let found = &test.node_activity(1)[0];
     assert_eq!((found.work_ms.sum_ms, found.wait_ms.max, found.node_ms.max), (100, Some(4_000), Some(4_100)));
@@ -224,7 +224,7 @@ fn a_released_job_waits_again_and_a_dropped_one_is_gone() {
     test.change_job(1, "a", JobInput::Cancel, &mut job, 40);
     // The worker is asked to stop and still works on it.
     assert_eq!(test.n_open(), 1);
-    test.record(1, &[Moment::Dropped(a)], 50);
+    test.record(1, &[MetricEvent::Dropped(a)], 50);
     assert_eq!((test.n_open(), test.state.open.len()), (0, 0));
 }
 
@@ -232,7 +232,7 @@ fn a_released_job_waits_again_and_a_dropped_one_is_gone() {
 fn a_suspension_counts_for_the_node_and_not_for_the_attempt() {
     let mut test = StatsTest::new();
     test.record(1, &[granted("a")], 0);
-    test.record(1, &[Moment::Suspended(NodePath::from("a"))], 10);
+    test.record(1, &[MetricEvent::Suspended(NodePath::from("a"))], 10);
     assert_eq!(test.n_open(), 0);
     test.record(1, &[settled("a", true)], 5_000);
     let found = &test.node_activity(1)[0];
@@ -244,16 +244,16 @@ fn a_suspension_counts_for_the_node_and_not_for_the_attempt() {
 #[test]
 fn every_round_of_a_run_is_timed_from_its_own_start() {
     let mut test = StatsTest::new();
-    test.record(1, &[Moment::Begun, granted("a")], 0);
-    test.record(1, &[settled("a", false), Moment::Ended(Ending::Failed)], 100);
-    test.record(1, &[Moment::Begun, granted("a")], 3_600_000);
-    test.record(1, &[settled("a", true), Moment::Ended(Ending::Completed)], 3_600_050);
+    test.record(1, &[MetricEvent::Begun, granted("a")], 0);
+    test.record(1, &[settled("a", false), MetricEvent::Ended(Ending::Failed)], 100);
+    test.record(1, &[MetricEvent::Begun, granted("a")], 3_600_000);
+    test.record(1, &[settled("a", true), MetricEvent::Ended(Ending::Completed)], 3_600_050);
     let all = test.all(3_600_050);
     assert_eq!((all.run_ms.count, all.run_ms.sum_ms), (2, 150));
     assert_eq!((all.observed_call_ms, all.observed_run_ms), (150, 150));
     assert!(test.state.runs.is_empty());
     // An open round adds to neither sum.
-    test.record(1, &[Moment::Begun, granted("a")], 3_700_000);
+    test.record(1, &[MetricEvent::Begun, granted("a")], 3_700_000);
     test.record(1, &[settled("a", true)], 3_700_900);
     let all = test.all(3_700_900);
     assert_eq!((all.observed_call_ms, all.observed_run_ms), (150, 150));
@@ -262,8 +262,8 @@ fn every_round_of_a_run_is_timed_from_its_own_start() {
 #[test]
 fn unconfirmed_calls_are_removed_unless_this_server_makes_them() {
     let mut test = StatsTest::new();
-    test.record(1, &[Moment::Begun, granted("a"), granted("b")], 0);
-    test.record(2, &[Moment::Begun, granted("a")], 0);
+    test.record(1, &[MetricEvent::Begun, granted("a"), granted("b")], 0);
+    test.record(2, &[MetricEvent::Begun, granted("a")], 0);
     test.state.invalidate(run(1), at(10));
     let late = UNCONFIRMED_MS_MAX as i64 + 10;
     test.state.expire(at(late - 1), |_, _| false);
@@ -282,7 +282,7 @@ fn unconfirmed_calls_are_removed_unless_this_server_makes_them() {
 #[test]
 fn a_commit_of_this_server_confirms_or_removes_calls() {
     let mut test = StatsTest::new();
-    test.record(1, &[Moment::Begun, granted("a"), granted("b")], 0);
+    test.record(1, &[MetricEvent::Begun, granted("a"), granted("b")], 0);
     test.state.invalidate(run(1), at(10));
     test.progress = NodeProgress::Granted(Fence(1));
     test.record(1, &[settled("l", true)], 2_000);
@@ -307,7 +307,7 @@ fn a_heartbeat_confirms_a_call() {
     test.state.expire(at(1_000_000), |_, _| false);
     assert_eq!(test.n_open(), 1);
     // An extended lease is no claim.
-    test.record(1, &[Moment::Dropped(a)], 1_000_000);
+    test.record(1, &[MetricEvent::Dropped(a)], 1_000_000);
     test.change_job(1, "a", JobInput::Extend { fence, lease_ms: 60_000 }, &mut job, 1_000_010);
     assert_eq!(test.n_open(), 0);
 }
@@ -316,7 +316,7 @@ fn a_heartbeat_confirms_a_call() {
 fn flows_of_one_name_are_summed() {
     let mut test = StatsTest::new();
     for n in 1..=3 {
-        test.record(n, &[Moment::Begun, granted("a"), settled("a", true), granted("b")], 5);
+        test.record(n, &[MetricEvent::Begun, granted("a"), settled("a", true), granted("b")], 5);
     }
     let name = |n: u128, name: &str| (flow(n), name.to_owned());
     let names = HashMap::from([name(1, "x"), name(2, "x"), name(3, "y")]);

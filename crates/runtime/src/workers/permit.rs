@@ -2,7 +2,7 @@
 //! ends.
 
 use tokio::sync::oneshot;
-use windlass_engine::effect::Order;
+use windlass_engine::effect::CallSpec;
 
 use super::pool::{ChosenWorker, NoWorker, WorkerReply, WorkerRequest};
 use crate::RuntimeError;
@@ -33,17 +33,17 @@ pub(crate) struct WorkerPermit<'r> {
 
 impl<'r> WorkerPermit<'r> {
     /// Joins the wait queue for a worker of the order's service.
-    pub(crate) async fn ask(workers: &'r Workers, order: &Order) -> Result<WorkerPermit<'r>, PermitError> {
+    pub(crate) async fn ask(workers: &'r Workers, spec: &CallSpec) -> Result<WorkerPermit<'r>, PermitError> {
         workers.load_workers().await?;
         let request = WorkerRequest {
-            service: order.service.clone(),
-            priority: order.priority,
-            avoid: order.avoid.clone(),
-            by_load: order.weighted_by_load,
+            service: spec.service.clone(),
+            priority: spec.priority,
+            avoid: spec.avoid.clone(),
+            by_load: spec.weighted_by_load,
         };
         let (ticket, told) =
             workers.state().pool().ask(request, workers.clock().now()).map_err(PermitError::NoWorker)?;
-        let service = order.service.clone();
+        let service = spec.service.clone();
         Ok(WorkerPermit { workers, service, ticket, told })
     }
 

@@ -5,7 +5,7 @@ use windlass_store::{Memory, Store};
 
 use super::*;
 use crate::Runtime;
-use crate::calls::tests::order;
+use crate::calls::tests::spec;
 
 async fn server(store: &Arc<Memory>, settings: Settings) -> Runtime {
     Runtime::start_up(store.clone() as Arc<dyn Store>, settings).await.unwrap()
@@ -159,15 +159,15 @@ async fn a_call_after_an_outage_waits_for_the_heartbeat_of_its_worker() {
         .unwrap();
     before.shut_down(Duration::ZERO).await;
     let after = server(&store, Settings::default()).await;
-    let known = windlass_engine::effect::Order {
+    let known = windlass_engine::effect::CallSpec {
         service: "s".to_owned(),
-        ..order(windlass_engine::plan::Exec::Http)
+        ..spec(windlass_engine::plan::Exec::Http)
     };
     let mut permit = WorkerPermit::ask(after.workers(), &known).await.expect("it is waited for");
     after.workers().refresh_workers().await;
     assert_eq!(after.workers().beat(beat(&after, "a"), "").await.unwrap(), BeatVerdict::Known);
     assert_eq!(permit.worker().await.unwrap().id, "a");
-    let unknown = windlass_engine::effect::Order { service: "t".to_owned(), ..known };
+    let unknown = windlass_engine::effect::CallSpec { service: "t".to_owned(), ..known };
     assert!(matches!(
         WorkerPermit::ask(after.workers(), &unknown).await,
         Err(PermitError::NoWorker(NoWorker::NoneAlive))
@@ -182,18 +182,18 @@ async fn a_draining_worker_is_not_called_any_more() {
     runtime.workers().register(row(&runtime, "b", "s")).await.unwrap();
     assert!(runtime.workers().drain_worker("a", true).await.unwrap());
     runtime.workers().beat(beat(&runtime, "a"), "").await.unwrap();
-    let order = windlass_engine::effect::Order {
+    let spec = windlass_engine::effect::CallSpec {
         service: "s".to_owned(),
-        ..order(windlass_engine::plan::Exec::Http)
+        ..spec(windlass_engine::plan::Exec::Http)
     };
     for _ in 0..3 {
         assert_eq!(runtime.workers().allocate("s").await.unwrap().unwrap().id, "b");
-        let mut permit = WorkerPermit::ask(runtime.workers(), &order).await.unwrap();
+        let mut permit = WorkerPermit::ask(runtime.workers(), &spec).await.unwrap();
         assert_eq!(permit.worker().await.unwrap().id, "b");
     }
     assert!(runtime.workers().drain_worker("b", true).await.unwrap());
     assert!(matches!(
-        WorkerPermit::ask(runtime.workers(), &order).await,
+        WorkerPermit::ask(runtime.workers(), &spec).await,
         Err(PermitError::NoWorker(NoWorker::NoneAlive))
     ));
     assert!(runtime.workers().drain_worker("a", false).await.unwrap());

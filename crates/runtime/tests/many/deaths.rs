@@ -51,7 +51,7 @@ async fn the_calls_of_a_dead_server_are_made_by_another_and_its_late_answer_is_r
     let_go.send(true).unwrap();
     tokio::time::sleep(Duration::from_millis(300)).await;
     let row = cluster.row(run);
-    assert_eq!((row.len, row.standing.shared.unwrap()["a"].clone()), (len, json!("soon")));
+    assert_eq!((row.len, row.projection.shared.unwrap()["a"].clone()), (len, json!("soon")));
     assert_eq!(n.load(Ordering::SeqCst), 1, "it was made again by the one that lives");
 }
 
@@ -66,7 +66,7 @@ async fn a_dead_call_in_a_run_that_another_has_written_to_since_is_found() {
     cluster.until("the call is made", |_| n.load(Ordering::SeqCst) == 1).await;
     // From here on the second owns it, and then forgets it.
     second.runs().submit(run, go()).await.unwrap();
-    assert_eq!(cluster.row(run).standing.owner, Some(second.owner()));
+    assert_eq!(cluster.row(run).projection.owner, Some(second.owner()));
     tokio::time::sleep(Duration::from_millis(2_500)).await;
     cluster.cut(0).await;
     assert_eq!(end(&second, run).await, RunStatus::Completed);
@@ -114,7 +114,7 @@ async fn a_server_that_cannot_say_that_it_lives_makes_no_calls() {
     let run = start(&first, flow, json!({"x": 1})).await;
     cluster.until("it lives again, and makes the call", |_| n.load(Ordering::SeqCst) == 1).await;
     assert!(first.troubles().is_empty());
-    assert!(cluster.row(run).standing.status.is_open());
+    assert!(cluster.row(run).projection.status.is_open());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -14,14 +14,14 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// The registration data of a worker.
 #[derive(Debug, Clone)]
-pub(super) struct WorkerCard(Registration);
+pub(super) struct WorkerRegistration(Registration);
 
-impl WorkerCard {
+impl WorkerRegistration {
     pub(super) fn new(id: &str, url: Option<String>, services: &Services, slots: usize, pull: bool) -> Self {
         let kind = if url.is_none() && pull { "async" } else { "http" };
         let mut names: Vec<String> = services.names().map(str::to_owned).collect();
         names.sort_unstable();
-        WorkerCard(Registration {
+        WorkerRegistration(Registration {
             id: id.to_owned(),
             url: url.unwrap_or_default(),
             services: names,
@@ -45,7 +45,7 @@ enum RegistrationState {
 /// returns when another worker has taken the id: both would take it from each other for ever.
 pub(super) async fn run(
     client: Client,
-    card: WorkerCard,
+    registration: WorkerRegistration,
     every: Duration,
     load: impl Fn() -> usize + Send,
     drain: CancellationToken,
@@ -54,7 +54,7 @@ pub(super) async fn run(
 ) {
     let mut state = RegistrationState::Unregistered;
     loop {
-        state = beat(&client, &card.0, load(), state, &drain).await;
+        state = beat(&client, &registration.0, load(), state, &drain).await;
         let pause = match state {
             RegistrationState::Registered => every,
             RegistrationState::Unregistered => RETRY_DELAY,
@@ -72,38 +72,38 @@ pub(super) async fn run(
 /// Sends one heartbeat, or registers.
 async fn beat(
     client: &Client,
-    card: &Registration,
+    registration: &Registration,
     load: usize,
     state: RegistrationState,
     drain: &CancellationToken,
 ) -> RegistrationState {
     if state == RegistrationState::Registered {
-        match client.workers().heartbeat(&card.id, &card.url, load).await {
+        match client.workers().heartbeat(&registration.id, &registration.url, load).await {
             Ok(false) => return RegistrationState::Registered,
             Ok(true) => {
                 drain.cancel();
                 return RegistrationState::Registered;
             }
             Err(error) if error.is_conflict() => {
-                tracing::error!(worker = %card.id, %error, "the id is lost: this worker stops");
+                tracing::error!(worker = %registration.id, %error, "the id is lost: this worker stops");
                 return RegistrationState::Lost;
             }
             Err(error) if error.is_not_found() => {
-                tracing::info!(worker = %card.id, "the server does not know this worker any more: registering again");
+                tracing::info!(worker = %registration.id, "the server does not know this worker any more: registering again");
             }
             Err(error) => {
-                tracing::warn!(worker = %card.id, %error, "a heartbeat failed");
+                tracing::warn!(worker = %registration.id, %error, "a heartbeat failed");
                 return RegistrationState::Registered;
             }
         }
     }
-    match client.workers().register(card).await {
+    match client.workers().register(registration).await {
         Ok(()) => {
-            tracing::info!(worker = %card.id, url = %card.url, services = ?card.services, "registered");
+            tracing::info!(worker = %registration.id, url = %registration.url, services = ?registration.services, "registered");
             RegistrationState::Registered
         }
         Err(error) => {
-            tracing::warn!(worker = %card.id, %error, "could not register, will try again");
+            tracing::warn!(worker = %registration.id, %error, "could not register, will try again");
             RegistrationState::Unregistered
         }
     }

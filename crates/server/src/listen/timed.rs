@@ -46,7 +46,7 @@ pub(super) struct ConnectionTimeouts {
 pub(super) struct TimedConnection {
     stream: TcpStream,
     answering: RequestCount,
-    patience: ConnectionTimeouts,
+    timeouts: ConnectionTimeouts,
     /// The time until which the client must have read some of the response.
     stuck: Option<Pin<Box<Sleep>>>,
     /// Until when the rest of the head must have come, once it has begun; and the count at which that was.
@@ -54,8 +54,8 @@ pub(super) struct TimedConnection {
 }
 
 impl TimedConnection {
-    pub(super) fn new(stream: TcpStream, answering: RequestCount, patience: ConnectionTimeouts) -> Self {
-        TimedConnection { stream, answering, patience, stuck: None, limit: None }
+    pub(super) fn new(stream: TcpStream, answering: RequestCount, timeouts: ConnectionTimeouts) -> Self {
+        TimedConnection { stream, answering, timeouts, stuck: None, limit: None }
     }
 
     /// The result of a write, or a time-out if the client has read nothing for too long.
@@ -68,7 +68,7 @@ impl TimedConnection {
             self.stuck = None;
             return written;
         }
-        let at_most = self.patience.write;
+        let at_most = self.timeouts.write;
         let stuck = self.stuck.get_or_insert_with(|| Box::pin(sleep(at_most)));
         ready!(stuck.as_mut().poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
@@ -89,7 +89,7 @@ impl AsyncRead for TimedConnection {
             return read;
         }
         if into.filled().len() > before && this.limit.as_ref().is_none_or(|(set_at, _)| *set_at != count) {
-            this.limit = Some((count, Box::pin(sleep(this.patience.head))));
+            this.limit = Some((count, Box::pin(sleep(this.timeouts.head))));
         }
         // Polled so that it wakes the task that waits for the rest.
         if read.is_pending()

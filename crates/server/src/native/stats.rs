@@ -102,7 +102,7 @@ pub(crate) async fn run(
     Ok(Json(RunStats {
         run: run.to_string(),
         flow: label.flow.clone(),
-        status: shape::status(view.row.standing.status),
+        status: shape::status(view.row.projection.status),
         parallelism: shape::parallelism(&parallelism),
         duration_ms: shape::exact_percentiles(figures.work),
         waiting_ms: shape::exact_percentiles(figures.waits),

@@ -83,8 +83,8 @@ async fn tell_run(
             }
         }
         let row = app.row(run).await.map_err(|_| ClientGone)?;
-        if row.len <= after && !row.standing.status.is_open() {
-            let end = EndEvent { run: run.to_string(), status: shape::status(row.standing.status) };
+        if row.len <= after && !row.projection.status.is_open() {
+            let end = EndEvent { run: run.to_string(), status: shape::status(row.projection.status) };
             return to.say("end", &after.to_string(), &end).await;
         }
         if row.len > after {
@@ -133,7 +133,7 @@ pub(crate) async fn events(State(app): State<App>, headers: HeaderMap) -> ApiRes
         match missed {
             Some(rows) => {
                 for row in rows {
-                    to.say("change", &row.standing.updated_at.0.to_string(), &standing(&row)).await?;
+                    to.say("change", &row.projection.updated_at.0.to_string(), &projection(&row)).await?;
                 }
             }
             None => to.say("resync", &now.0.to_string(), &serde_json::json!({})).await?,
@@ -166,9 +166,9 @@ async fn missed(app: &App, since: u64) -> ApiResult<Option<Vec<RunRow>>> {
     let since = Timestamp(i64::try_from(since).unwrap_or(i64::MAX).saturating_sub(LOOK_BACK_MS));
     let part = Part { order: Order::LatestChange, limit: PAGE_MAX, ..Part::default() };
     let page = app.store().runs(app.project(), RunQuery { part, ..RunQuery::default() }).await?;
-    let is_whole = page.next.is_none() || page.items.iter().any(|row| row.standing.updated_at < since);
+    let is_whole = page.next.is_none() || page.items.iter().any(|row| row.projection.updated_at < since);
     let mut rows = page.items;
-    rows.retain(|row| row.standing.updated_at >= since);
+    rows.retain(|row| row.projection.updated_at >= since);
     rows.reverse();
     Ok(is_whole.then_some(rows))
 }
@@ -184,14 +184,14 @@ fn changed(change: &RunUpdate) -> ChangeEvent {
     }
 }
 
-fn standing(row: &RunRow) -> ChangeEvent {
+fn projection(row: &RunRow) -> ChangeEvent {
     ChangeEvent {
         run: row.id.to_string(),
         flow_id: row.origin.flow.to_string(),
         seq: row.len.0,
-        at: shape::time(row.standing.updated_at),
-        status: shape::status(row.standing.status),
-        node: row.standing.node.as_ref().map(ToString::to_string),
+        at: shape::time(row.projection.updated_at),
+        status: shape::status(row.projection.status),
+        node: row.projection.node.as_ref().map(ToString::to_string),
     }
 }
 

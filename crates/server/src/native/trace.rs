@@ -76,7 +76,7 @@ pub(crate) async fn why(State(app): State<App>, PathParams(id): PathParams<Strin
         look_into(&app, &view, reason).await?;
     }
     count_missing(&app, &view, &mut reasons).await?;
-    Ok(Json(Why { id: view.row.id.to_string(), status: shape::status(view.row.standing.status), reasons }))
+    Ok(Json(Why { id: view.row.id.to_string(), status: shape::status(view.row.projection.status), reasons }))
 }
 
 /// Adds the amount that an account lacks for a call, from the store.

@@ -13,7 +13,7 @@ use windlass_engine::limits::NAME_BYTES;
 use windlass_engine::problem::Problems;
 use windlass_engine::retry::Fault as EngineFault;
 use windlass_engine::weight::weigh;
-use windlass_runtime::jobs::{DEAD_LETTERS_MAX, LetterSelector, MovedDeadLetters, ReplayRequest};
+use windlass_runtime::jobs::{DEAD_LETTERS_MAX, DeadLetterSelector, MovedDeadLetters, ReplayRequest};
 use windlass_sdk::contract::{
     DeadLetter, DeadLetterGroupInfo, DeadLetterGroups, DeadLetterItem, DeadLetterRefusal, DeadLetters,
     DeadLettersMoved, DeadLettersQuery, DiscardDeadLetters, FaultInfo, ReplayDeadLetters,
@@ -233,7 +233,7 @@ pub(crate) async fn discard(
 }
 
 /// Which dead letters a request is about; the oldest so many where it does not say.
-fn letters(body: &mut BodyFields, usual: Option<usize>, problems: &mut Problems) -> LetterSelector {
+fn letters(body: &mut BodyFields, usual: Option<usize>, problems: &mut Problems) -> DeadLetterSelector {
     let count =
         body.whole("count", 1, DEAD_LETTERS_MAX as u64, problems).and_then(|n| usize::try_from(n).ok());
     let (has_ids, has_count) = (body.has("ids"), count.is_some());
@@ -242,21 +242,21 @@ fn letters(body: &mut BodyFields, usual: Option<usize>, problems: &mut Problems)
     match (ids, fingerprint) {
         (Some(_), Some(_)) => {
             problems.error("$.ids", "there is a `fingerprint` too: give one of the two");
-            LetterSelector::Oldest(0)
+            DeadLetterSelector::Oldest(0)
         }
         (Some(_), None) if has_count => {
             problems.error("$.count", "there are `ids` too: give one of the two");
-            LetterSelector::Oldest(0)
+            DeadLetterSelector::Oldest(0)
         }
-        (Some(ids), None) => LetterSelector::Ids(these(&ids, problems)),
+        (Some(ids), None) => DeadLetterSelector::Ids(these(&ids, problems)),
         (None, Some(fingerprint)) => {
-            LetterSelector::Group { fingerprint, max: count.unwrap_or(DEAD_LETTERS_MAX) }
+            DeadLetterSelector::Group { fingerprint, max: count.unwrap_or(DEAD_LETTERS_MAX) }
         }
         (None, None) => {
             if usual.is_none() && !has_count && !has_ids {
                 problems.error("$", "it does not say which: give `ids`, `fingerprint` or `count`");
             }
-            LetterSelector::Oldest(count.or(usual).unwrap_or(0))
+            DeadLetterSelector::Oldest(count.or(usual).unwrap_or(0))
         }
     }
 }

@@ -57,7 +57,7 @@ impl From<StoreRefusal> for ApiError {
             StoreRefusal::UnknownFlow(_) => Code::UnknownFlow,
             StoreRefusal::UnknownVersion(_) => Code::UnknownVersion,
             StoreRefusal::AccountTaken { .. } => Code::AccountTaken,
-            StoreRefusal::Short { .. } => Code::InsufficientBalance,
+            StoreRefusal::InsufficientFunds { .. } => Code::InsufficientBalance,
             StoreRefusal::BadCursor => Code::BadCursor,
             StoreRefusal::Duplicates(_)
             | StoreRefusal::AlreadyFired(_)
@@ -187,7 +187,7 @@ impl From<CreateError> for ApiError {
     fn from(error: CreateError) -> Self {
         match error {
             CreateError::Problems(problems) => ApiError::problems(Code::InvalidFields, problems),
-            CreateError::Short { ref places, .. } => {
+            CreateError::InsufficientFunds { ref places, .. } => {
                 let told = ApiError::new(Code::InsufficientBalance, error.to_string());
                 let places = ApiError::problems(Code::InsufficientBalance, places.clone());
                 ApiError { errors: places.errors, ..told }

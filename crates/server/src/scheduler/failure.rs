@@ -117,7 +117,7 @@ impl From<Forbidden> for Failure {
             | Forbidden::UnknownMessage(_)
             | Forbidden::UnknownSchedule(_) => StatusCode::NOT_FOUND,
             Forbidden::BadCursor => StatusCode::BAD_REQUEST,
-            Forbidden::Short { .. }
+            Forbidden::InsufficientFunds { .. }
             | Forbidden::AccountTaken { .. }
             | Forbidden::Duplicates(_)
             | Forbidden::RequestTaken { .. }

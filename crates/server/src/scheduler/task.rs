@@ -146,12 +146,12 @@ pub(super) async fn run_once(State(surface): State<Surface>, ask: RequestFields)
     let text = ask.required("id")?;
     ask.text("owner")?;
     let view = view(&surface, text).await?;
-    let standing = &view.row.standing;
-    if !standing.status.is_open() {
-        return Err(Failure::conflict(format!("the task has ended ({})", standing.status.word())));
+    let projection = &view.row.projection;
+    if !projection.status.is_open() {
+        return Err(Failure::conflict(format!("the task has ended ({})", projection.status.word())));
     }
-    let is_by_hand = view.state.start.manual || standing.status == RunStatus::Paused;
-    if !is_by_hand || standing.owner.is_some() {
+    let is_by_hand = view.state.start.manual || projection.status == RunStatus::Paused;
+    if !is_by_hand || projection.owner.is_some() {
         let text = "a server is advancing this task: create it with `Manual: true` to do so by hand";
         return Err(Failure::conflict(text));
     }
@@ -166,7 +166,7 @@ async fn attempted(surface: &Surface, run: RunId, mut changes: RunUpdates) -> Re
     let until = Instant::now() + STEP_WAIT;
     loop {
         let row = surface.runtime.store().run(surface.runtime.project(), RunRef::Id(run)).await?;
-        if row.is_none_or(|row| row.standing.owner.is_none()) {
+        if row.is_none_or(|row| row.projection.owner.is_none()) {
             return Ok(());
         }
         loop {

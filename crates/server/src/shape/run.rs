@@ -68,18 +68,18 @@ fn run_fault(error: &RunFault) -> FaultInfo {
 
 /// A run as it is listed.
 pub(crate) fn summary(row: &RunRow, label: &VersionLabel) -> RunSummary {
-    let (origin, standing) = (&row.origin, &row.standing);
+    let (origin, projection) = (&row.origin, &row.projection);
     RunSummary {
         id: row.id.to_string(),
         flow: label.flow.clone(),
         flow_id: origin.flow.to_string(),
         version: label.number,
         version_id: origin.version.to_string(),
-        status: status(standing.status),
-        round: standing.round,
-        node: standing.node.as_ref().map(ToString::to_string),
-        action: standing.action.clone(),
-        step_count: standing.step_count,
+        status: status(projection.status),
+        round: projection.round,
+        node: projection.node.as_ref().map(ToString::to_string),
+        action: projection.action.clone(),
+        step_count: projection.step_count,
         len: row.len.0,
         labels: origin.labels.clone(),
         account: origin.account.clone(),
@@ -89,12 +89,12 @@ pub(crate) fn summary(row: &RunRow, label: &VersionLabel) -> RunSummary {
             .as_ref()
             .map(|parent| ParentCall { run: parent.run.to_string(), node: parent.node.to_string() }),
         schedule_id: origin.schedule.map(|schedule| schedule.to_string()),
-        error: standing.error.as_ref().map(run_fault),
-        cost: cost(standing.cost),
-        wake_at: standing.wake_at.map(time),
+        error: projection.error.as_ref().map(run_fault),
+        cost: cost(projection.cost),
+        wake_at: projection.wake_at.map(time),
         created_at: time(origin.created_at),
-        updated_at: time(standing.updated_at),
-        ended_at: standing.ended_at.map(time),
+        updated_at: time(projection.updated_at),
+        ended_at: projection.ended_at.map(time),
     }
 }
 

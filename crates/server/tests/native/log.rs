@@ -127,7 +127,7 @@ impl TestServer {
     }
 
     /// The lines after the cursor, and the next cursor.
-    async fn news(&self, run: &str, cursor: &mut String, query: &str) -> Vec<Value> {
+    async fn new_lines(&self, run: &str, cursor: &mut String, query: &str) -> Vec<Value> {
         let path = format!("/api/v1/runs/{run}/logs?follow=true&limit=1000{query}{cursor}");
         let page = self.get(&path).await.ok();
         *cursor = format!("&cursor={}", page["next"].as_str().unwrap());
@@ -141,32 +141,32 @@ async fn a_follower_of_a_log_misses_and_repeats_nothing() {
     host.publish("press", queued()).await;
     let run = host.start("press", json!({})).await;
     let (mut all, mut loud) = (String::new(), String::new());
-    let mut seen = host.news(&run, &mut all, "").await;
-    let mut warned = host.news(&run, &mut loud, "&level=warn").await;
+    let mut seen = host.new_lines(&run, &mut all, "").await;
+    let mut warned = host.new_lines(&run, &mut loud, "&level=warn").await;
     let job = host.claim("press").await;
     let call = format!("/api/v1/calls/{}/report", job["call"].as_str().unwrap());
     let said = |text: &str| json!([{ "message": text, "level": "warn" }]);
     let later = json!({ "outcome": "suspended", "memo": 7, "logs": said("one") });
     assert_eq!(host.finish(&job, later).await, "ok");
-    seen.extend(host.news(&run, &mut all, "").await);
-    warned.extend(host.news(&run, &mut loud, "&level=warn").await);
+    seen.extend(host.new_lines(&run, &mut all, "").await);
+    warned.extend(host.new_lines(&run, &mut loud, "&level=warn").await);
     let later = json!({ "outcome": "suspended", "memo": 8, "logs": said("two") });
     assert_eq!(host.post(&call, later).await.ok()["verdict"], "ok");
-    seen.extend(host.news(&run, &mut all, "").await);
+    seen.extend(host.new_lines(&run, &mut all, "").await);
     let fails = json!({ "outcome": "failed", "error": "no ink", "retryable": false, "logs": said("three") });
     assert_eq!(host.post(&call, fails.clone()).await.ok()["verdict"], "ok");
     assert_eq!(host.ended(&run).await["status"], "failed");
     // The same once more, and another that comes too late: neither adds anything.
     assert_eq!(host.post(&call, fails).await.ok()["verdict"], "ok");
     assert_eq!(host.post(&call, json!({ "logs": said("late") })).await.ok()["verdict"], "lost");
-    seen.extend(host.news(&run, &mut all, "").await);
+    seen.extend(host.new_lines(&run, &mut all, "").await);
     host.post(&format!("/api/v1/runs/{run}/retry"), json!({})).await.ok();
     let job = host.claim("press").await;
     assert_eq!(host.finish(&job, json!({ "outcome": "done", "logs": said("four") })).await, "ok");
     host.ended(&run).await;
-    seen.extend(host.news(&run, &mut all, "").await);
-    warned.extend(host.news(&run, &mut loud, "&level=warn").await);
-    assert!(host.news(&run, &mut all, "").await.is_empty());
+    seen.extend(host.new_lines(&run, &mut all, "").await);
+    warned.extend(host.new_lines(&run, &mut loud, "&level=warn").await);
+    assert!(host.new_lines(&run, &mut all, "").await.is_empty());
     for limit in [1, 2, 3, 1_000] {
         assert_eq!(host.all(&run, limit).await, seen, "{limit} at a time");
     }

@@ -23,7 +23,7 @@ async fn spoil(host: &TestServer, run: &str) {
         expected_len: row.len,
         create: None,
         entry: Entry { version: u32::MAX, ..Entry::new(now, command, vec![said]) },
-        standing: row.standing,
+        projection: row.projection,
         snapshot: None,
         reopened: None,
     };

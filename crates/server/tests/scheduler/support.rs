@@ -151,7 +151,7 @@ impl Client {
                 .await
                 .unwrap()
                 .unwrap()
-                .standing
+                .projection
                 .status
                 != status
             {

@@ -87,11 +87,11 @@ impl SimClient {
         let start = self.start.clone();
         world.set_plan(id, self.plan.clone());
         let origin = world.origin(Some(request), &start);
-        let along = SimExtraWrites { create: Some(origin), ..SimExtraWrites::default() };
+        let extra = SimExtraWrites { create: Some(origin), ..SimExtraWrites::default() };
         let reply = if answers_before_commit(world, server) {
             SimReply::Taken
         } else {
-            world.submit(server, id, &Input::Start(Box::new(start)), &along)?
+            world.submit(server, id, &Input::Start(Box::new(start)), &extra)?
         };
         let run = match reply {
             SimReply::Taken => id,

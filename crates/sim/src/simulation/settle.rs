@@ -94,7 +94,7 @@ fn check_settled(world: &SimWorld) -> Result<(), Violation> {
     world.checker.jobs.check_settled(|job| world.store.job(job))?;
     let costs = world.store.rows().into_iter().map(|row| {
         let parent = row.origin.parent.as_ref().map(|parent| parent.run);
-        (row.id, (parent, row.standing.cost.actual.0))
+        (row.id, (parent, row.projection.cost.actual.0))
     });
     world.checker.money.rolled_up(&costs.collect())?;
     let accounts = world.store.memory.accounts_now(&Project::DEFAULT).unwrap_or_default();
@@ -105,7 +105,7 @@ fn check_taken_over(world: &SimWorld) -> Result<(), Violation> {
     let alive: Vec<Epoch> = world.servers.iter().map(|server| server.epoch).collect();
     for run in world.open_runs() {
         let (Some((state, _)), Some(plan)) = (world.replayed(run), world.plan_of(run)) else { continue };
-        let is_due = world.store.row(run).is_some_and(|row| row.standing.wake_at.is_some());
+        let is_due = world.store.row(run).is_some_and(|row| row.projection.wake_at.is_some());
         if state.is_unfinished() && !is_due {
             let message = format!("{run}: no server goes on with its open agenda");
             return Err(Violation { invariant: "I15", message });

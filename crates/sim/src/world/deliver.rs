@@ -83,8 +83,8 @@ impl SimWorld {
         let parent = &child.parent;
         self.set_plan(child.child, self.leaf.clone());
         let (input, origin) = self.child_start(child);
-        let along = SimExtraWrites { create: Some(origin), ..delivering(&[message]) };
-        match self.submit(server, child.child, &input, &along)? {
+        let extra = SimExtraWrites { create: Some(origin), ..delivering(&[message]) };
+        match self.submit(server, child.child, &input, &extra)? {
             SimReply::Taken => match self.plan_of(parent.run) {
                 Some(plan) => self.checker.called(&plan, parent.run, &parent.node, parent.fence),
                 None => Ok(()),

@@ -1,7 +1,7 @@
 //! Effects of commits: calls, cancels, and their answers.
 
 use windlass_engine::counter::{Epoch, Fence};
-use windlass_engine::effect::{Effect, Order};
+use windlass_engine::effect::{CallSpec, Effect};
 use windlass_engine::id::RunId;
 use windlass_engine::input::{CallOutcome, Input};
 use windlass_engine::path::NodePath;
@@ -27,10 +27,10 @@ impl SimWorld {
     ) -> Result<(), Violation> {
         for effect in &step.effects {
             match effect {
-                Effect::Call(order) => match order.exec {
+                Effect::Call(spec) => match spec.exec {
                     // The commit contains these as rows.
                     Exec::Queue | Exec::Flow { .. } => {}
-                    Exec::Http | Exec::Func { .. } | Exec::Script(_) => self.call(server, order),
+                    Exec::Http | Exec::Func { .. } | Exec::Script(_) => self.call(server, spec),
                 },
                 Effect::Cancel { node, fence, exec } => {
                     self.cancel(server, cached.run.id, node, *fence, exec)
@@ -42,15 +42,15 @@ impl SimWorld {
         Ok(())
     }
 
-    fn call(&mut self, server: usize, order: &Order) {
+    fn call(&mut self, server: usize, spec: &CallSpec) {
         let may = recovery::may_call(self.servers[server].last_beat, self.now);
-        let remote = order.exec == Exec::Http;
+        let remote = spec.exec == Exec::Http;
         if !may || (remote && self.faults.strikes(SimFault::LostCall, 4, &mut self.rng)) {
             return;
         }
         let ms = self.rng.between(0, 20);
         let by = (server, self.servers[server].epoch);
-        self.after(ms, SimEvent::Arrive { by, order: Unordered(Box::new(order.clone())) });
+        self.after(ms, SimEvent::Arrive { by, order: Unordered(Box::new(spec.clone())) });
     }
 
     fn cancel(&mut self, server: usize, run: RunId, node: &NodePath, fence: Fence, exec: &Exec) {
@@ -69,20 +69,20 @@ impl SimWorld {
     }
 
     /// A call reaches a worker or a function.
-    pub(crate) fn arrive(&mut self, by: (usize, Epoch), order: Order) -> Result<(), Violation> {
-        let Some(plan) = self.plan_of(order.run) else { return Ok(()) };
-        self.checker.called(&plan, order.run, &order.node, order.fence)?;
+    pub(crate) fn arrive(&mut self, by: (usize, Epoch), spec: CallSpec) -> Result<(), Violation> {
+        let Some(plan) = self.plan_of(spec.run) else { return Ok(()) };
+        self.checker.called(&plan, spec.run, &spec.node, spec.fence)?;
         if self.servers[by.0].epoch != by.1 || !self.servers[by.0].is_up {
             return Ok(());
         }
-        let suspended = order.memo.is_some();
-        let behavior = worker::perform(&order.node, order.fence, suspended, &mut self.faults, &mut self.rng);
+        let suspended = spec.memo.is_some();
+        let behavior = worker::perform(&spec.node, spec.fence, suspended, &mut self.faults, &mut self.rng);
         let Some(outcome) = behavior.outcome else { return Ok(()) };
         let back = |by| SimEvent::Return {
-            run: order.run,
-            node: order.node.clone(),
-            fence: order.fence,
-            attempt: order.attempt,
+            run: spec.run,
+            node: spec.node.clone(),
+            fence: spec.fence,
+            attempt: spec.attempt,
             by,
             outcome: Unordered(Box::new(outcome.clone())),
         };

@@ -94,8 +94,8 @@ impl SimWorld {
         let Some(call) = &row.origin.call else { return Ok(SimReply::Taken) };
         let Some(server) = self.any_server() else { return Ok(SimReply::Nothing) };
         let input = Input::CallEnded { node: call.node.clone(), fence: call.fence, outcome, worker: None };
-        let along = SimExtraWrites { jobs: vec![change.clone()], ..SimExtraWrites::default() };
-        let reply = self.submit(server, call.run, &input, &along)?;
+        let extra = SimExtraWrites { jobs: vec![change.clone()], ..SimExtraWrites::default() };
+        let reply = self.submit(server, call.run, &input, &extra)?;
         if let SimReply::Refused(_) = reply {
             // The run has continued without it; the job ends alone.
             let mut commit = Commit::new(&Project::DEFAULT, self.store.command(), self.now);

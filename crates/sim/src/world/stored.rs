@@ -13,7 +13,7 @@ use super::SimWorld;
 impl SimWorld {
     pub(crate) fn open_runs(&self) -> Vec<RunId> {
         let rows = self.store.rows().into_iter();
-        rows.filter(|row| row.standing.status.is_open()).map(|row| row.id).collect()
+        rows.filter(|row| row.projection.status.is_open()).map(|row| row.id).collect()
     }
 
     /// Messages that are not delivered.

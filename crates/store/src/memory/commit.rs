@@ -10,7 +10,7 @@ use windlass_engine::time::Timestamp;
 
 use super::state::{MemoryState, ProjectTables, StoredRun};
 use crate::account::{self, LedgerRow, Posting};
-use crate::commit::{Commit, Committed, JobChange, RunChange, ScheduleChange, Turn, Unmoved};
+use crate::commit::{Commit, Committed, JobChange, QueueGuard, RunChange, ScheduleChange, Unmoved};
 use crate::error::{Duplicate, Refusal, StoreError, Subject};
 use crate::job::{JobRow, JobStatus};
 use crate::outbox::{Message, MessageId};
@@ -51,7 +51,7 @@ impl ProjectTables {
             self.check_run(change)?;
         }
         self.check_jobs(&commit.jobs, commit.now)?;
-        for Turn { queue, expected, .. } in &commit.turns {
+        for QueueGuard { queue, expected, .. } in &commit.turns {
             let found = self.turns.get(queue).copied().unwrap_or(0);
             guard(|| Subject::Queue(queue.clone()), *expected, found)?;
         }
@@ -172,7 +172,7 @@ impl ProjectTables {
         for change in commit.jobs {
             self.write_job(change);
         }
-        for Turn { queue, expected, spent } in commit.turns {
+        for QueueGuard { queue, expected, spent } in commit.turns {
             if self.queues.contains_key(&queue) {
                 self.turns.insert(queue, expected.saturating_add(1));
             }
@@ -210,9 +210,9 @@ impl ProjectTables {
     }
 
     fn write_run(&mut self, change: RunChange) -> (windlass_engine::id::RunId, Seq) {
-        let RunChange { run, expected_len, create, entry, standing, snapshot, reopened: _ } = change;
+        let RunChange { run, expected_len, create, entry, projection, snapshot, reopened: _ } = change;
         let len = expected_len.next();
-        if standing.status.is_open() {
+        if projection.status.is_open() {
             self.open_runs.insert(run);
         } else {
             self.open_runs.remove(&run);
@@ -223,12 +223,12 @@ impl ProjectTables {
         let snapshot = snapshot.map(|bytes| Snapshot { seq: len, bytes });
         match (create, self.runs.get_mut(&run)) {
             (Some(origin), _) => {
-                let row = RunRow { project: self.project.clone(), id: run, len, origin, standing };
+                let row = RunRow { project: self.project.clone(), id: run, len, origin, projection };
                 self.runs.insert(run, StoredRun { row, entries: vec![entry], snapshot });
             }
             (None, Some(stored)) => {
                 stored.row.len = len;
-                stored.row.standing = standing;
+                stored.row.projection = projection;
                 stored.entries.push(entry);
                 stored.snapshot = snapshot.or(stored.snapshot.take());
             }

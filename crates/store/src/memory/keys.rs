@@ -7,7 +7,7 @@ use windlass_engine::job::State as RunProjection;
 
 use super::state::ProjectTables;
 use crate::error::StoreError;
-use crate::job::{HeldRow, JobRow, KeyQuery, KeyRows, KeyTurn, due_at};
+use crate::job::{HeldRow, JobRow, KeyBatch, KeyQuery, KeyRows, due_at};
 use crate::queue::{Held, Spent};
 
 impl ProjectTables {
@@ -29,7 +29,7 @@ impl ProjectTables {
             rows.sort_by_key(|row| (due_at(&row.job), row.id()));
             let is_all = rows.len() <= n_each;
             let rows = rows.into_iter().take(n_each).cloned().collect();
-            KeyTurn { key: key.to_owned(), priority, rows, is_all }
+            KeyBatch { key: key.to_owned(), priority, rows, is_all }
         };
         Ok(KeyRows { turns: found.into_iter().take(n_turns).map(turn).collect(), rest })
     }

@@ -13,9 +13,9 @@ use super::state::{MemoryState, ProjectTables};
 use crate::account::{LedgerQuery, LedgerRow};
 use crate::audit::{AuditQuery, AuditRow};
 use crate::error::StoreError;
-use crate::job::{JobQuery, JobRow, ReadyPlace, ReadyQuery, due_at};
+use crate::job::{JobQuery, JobRow, ReadyCursor, ReadyQuery, due_at};
 use crate::log::{LOGS_MAX, LogRow, LogsOf};
-use crate::outbox::{Message, MessageId, OutboxPlace, Party, Undelivered, WaitingTree};
+use crate::outbox::{Message, MessageId, OutboxCursor, Party, Undelivered, WaitingTree};
 use crate::page::{LineOrder, Order, Page, Part, cut};
 use crate::run::{Journal, RunGroup, RunQuery, RunRef, RunRow, Since, Wake};
 use crate::store::Due;
@@ -58,7 +58,7 @@ impl MemoryState {
             ids.filter_map(|id| Some(&tables.runs.get(id)?.row))
         });
         let is_orphan = |row: &&RunRow| {
-            row.standing.owner.is_some_and(|owner| {
+            row.projection.owner.is_some_and(|owner| {
                 let server = self.servers.get(&owner.server);
                 !server.is_some_and(|server| server.owner == owner && server.is_alive(now, dead_after_ms))
             })
@@ -71,7 +71,7 @@ impl MemoryState {
     pub(super) fn outbox(
         &self,
         now: Timestamp,
-        after: Option<OutboxPlace>,
+        after: Option<OutboxCursor>,
         limit: usize,
     ) -> Result<Vec<Undelivered>, StoreError> {
         let undelivered = self.projects.values().flat_map(|tables| {
@@ -104,7 +104,7 @@ impl MemoryState {
 
 impl ProjectTables {
     fn wakes_of_runs(&self) -> impl Iterator<Item = Wake<RunId>> {
-        let at = |id: &RunId| self.runs.get(id)?.row.standing.wake_at;
+        let at = |id: &RunId| self.runs.get(id)?.row.projection.wake_at;
         self.open_runs.iter().filter_map(move |id| Some(self.wake(at(id)?, *id)))
     }
 
@@ -150,7 +150,7 @@ impl ProjectTables {
         let order = query.part.order;
         Ok(cut(&query.part, matches, |row: &RunRow| match order {
             Order::Newest | Order::Oldest => (row.origin.created_at, row.id),
-            Order::LatestChange => (row.standing.updated_at, row.id),
+            Order::LatestChange => (row.projection.updated_at, row.id),
         })?)
     }
 
@@ -180,8 +180,8 @@ impl ProjectTables {
         Ok(ready.into_iter().take(query.limit).cloned().collect())
     }
 
-    pub(super) fn ready_places(&self, query: ReadyQuery) -> Result<Vec<ReadyPlace>, StoreError> {
-        Ok(self.ready(query)?.iter().map(JobRow::ready_place).collect())
+    pub(super) fn ready_cursors(&self, query: ReadyQuery) -> Result<Vec<ReadyCursor>, StoreError> {
+        Ok(self.ready(query)?.iter().map(JobRow::ready_cursor).collect())
     }
 
     pub(super) fn logs(&self, run: RunId, of: LogsOf) -> Result<Vec<LogRow>, StoreError> {
@@ -218,9 +218,9 @@ impl ProjectTables {
         };
         let counts = |row: &&RunRow| match group {
             RunGroup::Below(root) => is_below(row, root),
-            RunGroup::OpenBelow(root) => row.standing.status.is_open() && is_below(row, root),
-            RunGroup::OpenOfFlow(flow) => row.standing.status.is_open() && row.origin.flow == flow,
-            RunGroup::Open => row.standing.status.is_open(),
+            RunGroup::OpenBelow(root) => row.projection.status.is_open() && is_below(row, root),
+            RunGroup::OpenOfFlow(flow) => row.projection.status.is_open() && row.origin.flow == flow,
+            RunGroup::Open => row.projection.status.is_open(),
         };
         Ok(self.runs.values().map(|stored| &stored.row).filter(counts).take(limit).count())
     }

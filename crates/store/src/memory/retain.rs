@@ -25,7 +25,7 @@ impl MemoryState {
 
 impl ProjectTables {
     fn retain(&mut self, before: Timestamp, limit: usize) -> Retained {
-        let ended = |id: &RunId| self.runs[id].row.standing.ended_at.filter(|at| *at < before);
+        let ended = |id: &RunId| self.runs[id].row.projection.ended_at.filter(|at| *at < before);
         let mut runs: Vec<_> = self.runs.keys().filter_map(|id| Some((ended(id)?, *id))).collect();
         runs.sort();
         runs.truncate(limit);

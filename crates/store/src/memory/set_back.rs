@@ -22,11 +22,11 @@ fn set_tables_back(tables: &mut ProjectTables, now: Timestamp, done: &mut SetBac
         done.n_workers += all_back(&mut [&mut row.registered_at, &mut row.beat_at], now);
     }
     for stored in tables.runs.values_mut() {
-        let (created_at, standing) = (&mut stored.row.origin.created_at, &mut stored.row.standing);
-        if standing.updated_at > now {
-            standing.wake_at = standing.wake_at.map(|at| at.min(now));
-            standing.ended_at = standing.ended_at.map(|at| at.min(now));
-            done.n_runs += all_back(&mut [&mut standing.updated_at, created_at], now);
+        let (created_at, projection) = (&mut stored.row.origin.created_at, &mut stored.row.projection);
+        if projection.updated_at > now {
+            projection.wake_at = projection.wake_at.map(|at| at.min(now));
+            projection.ended_at = projection.ended_at.map(|at| at.min(now));
+            done.n_runs += all_back(&mut [&mut projection.updated_at, created_at], now);
         }
     }
     for row in tables.jobs.values_mut() {

@@ -9,9 +9,9 @@ use windlass_engine::money::Amount;
 use windlass_engine::time::Timestamp;
 
 use super::state::{MemoryState, ProjectTables, StoredAccount};
-use crate::account::{AccountRow, InNeed};
+use crate::account::{AccountRow, BalanceWaiter};
 use crate::error::{Refusal, StoreError, Subject};
-use crate::job::{GROUPS_MAX, JobStatus, LetterGroup, due_at, fingerprint};
+use crate::job::{DeadLetterGroup, GROUPS_MAX, JobStatus, due_at, fingerprint};
 use crate::page::{NameRange, Page, Part, cut};
 use crate::queue::{QueueDepth, QueueSettings, Spent};
 use crate::schedule::Scheduled;
@@ -40,7 +40,7 @@ impl MemoryState {
     pub(super) fn delete_servers(&mut self, before: Timestamp) -> Result<(), StoreError> {
         let latest = self.servers.values().map(|row| row.owner.epoch).max();
         let runs = self.projects.values().flat_map(|tables| tables.runs.values());
-        let owners: BTreeSet<_> = runs.filter_map(|stored| stored.row.standing.owner).collect();
+        let owners: BTreeSet<_> = runs.filter_map(|stored| stored.row.projection.owner).collect();
         self.servers.retain(|_, row| {
             row.beat_at >= before || Some(row.owner.epoch) == latest || owners.contains(&row.owner)
         });
@@ -121,21 +121,24 @@ impl ProjectTables {
         Ok(asked.take(limit).cloned().collect())
     }
 
-    pub(super) fn accounts_in_need(&self, account: Option<String>) -> Result<Vec<AccountRow>, StoreError> {
-        let ids = runs_in_need(self).map(|(id, _)| id);
+    pub(super) fn accounts_with_waiters(
+        &self,
+        account: Option<String>,
+    ) -> Result<Vec<AccountRow>, StoreError> {
+        let ids = waiting_runs(self).map(|(id, _)| id);
         let ids: BTreeSet<&str> =
             ids.filter(|id| account.as_deref().is_none_or(|account| account == *id)).collect();
         let rows = ids.into_iter().filter_map(|id| self.accounts.get(id));
         Ok(rows.map(|stored| stored.row.clone()).collect())
     }
 
-    pub(super) fn in_need(
+    pub(super) fn balance_waiters(
         &self,
         account: String,
         within: Amount,
         limit: usize,
-    ) -> Result<Vec<InNeed>, StoreError> {
-        let rows = runs_in_need(self).filter(|(of, row)| *of == account && row.needs <= within);
+    ) -> Result<Vec<BalanceWaiter>, StoreError> {
+        let rows = waiting_runs(self).filter(|(of, row)| *of == account && row.needs <= within);
         Ok(rows.map(|(_, row)| row).take(limit).collect())
     }
 
@@ -146,8 +149,8 @@ impl ProjectTables {
         }
     }
 
-    pub(super) fn dead_letter_groups(&self, queue: String) -> Result<Vec<LetterGroup>, StoreError> {
-        let mut groups: BTreeMap<String, LetterGroup> = BTreeMap::new();
+    pub(super) fn dead_letter_groups(&self, queue: String) -> Result<Vec<DeadLetterGroup>, StoreError> {
+        let mut groups: BTreeMap<String, DeadLetterGroup> = BTreeMap::new();
         let mut letters: Vec<&Job> = self.jobs.values().map(|row| &row.job).collect();
         letters.retain(|job| job.spec.queue == queue && job.is_dead_letter());
         letters.sort_by_key(|job| (job.updated_at, job.id));
@@ -156,7 +159,7 @@ impl ProjectTables {
                 continue;
             };
             let at = job.updated_at;
-            let group = groups.entry(fingerprint.clone()).or_insert_with(|| LetterGroup {
+            let group = groups.entry(fingerprint.clone()).or_insert_with(|| DeadLetterGroup {
                 fingerprint,
                 n: 0,
                 reason: reason.clone(),
@@ -166,7 +169,7 @@ impl ProjectTables {
             });
             (group.n, group.reason, group.latest, group.last_at) = (group.n + 1, reason.clone(), job.id, at);
         }
-        let mut groups: Vec<LetterGroup> = groups.into_values().collect();
+        let mut groups: Vec<DeadLetterGroup> = groups.into_values().collect();
         groups.sort_by_key(|group| (Reverse(group.n), Reverse(group.last_at)));
         groups.truncate(GROUPS_MAX);
         Ok(groups)
@@ -208,10 +211,10 @@ impl ProjectTables {
 }
 
 /// Open runs that wait for money, oldest first, with their accounts.
-fn runs_in_need(tables: &ProjectTables) -> impl Iterator<Item = (&str, InNeed)> {
+fn waiting_runs(tables: &ProjectTables) -> impl Iterator<Item = (&str, BalanceWaiter)> {
     let mut rows: Vec<_> = tables.open_runs.iter().filter_map(|id| Some(&tables.runs.get(id)?.row)).collect();
     rows.sort_by_key(|row| (row.origin.created_at, row.id));
     rows.into_iter().filter_map(|row| {
-        Some((row.origin.account.as_deref()?, InNeed { run: row.id, needs: row.standing.needs? }))
+        Some((row.origin.account.as_deref()?, BalanceWaiter { run: row.id, needs: row.projection.needs? }))
     })
 }

@@ -12,7 +12,7 @@ use super::column::{PostgresColumns, PostgresId, cells, text, unnest};
 use super::guard;
 use super::link::{BoundStatement, Link};
 use super::read_set::ReadSet;
-use crate::account::{self, AccountRow, InNeed, LedgerQuery, LedgerRow, Posting, PriceRow};
+use crate::account::{self, AccountRow, BalanceWaiter, LedgerQuery, LedgerRow, Posting, PriceRow};
 use crate::column::{bound, json, stored};
 use crate::commit::Unmoved;
 use crate::decode;
@@ -44,7 +44,7 @@ const ACCOUNTS_IN_NEED: &str = accounts!(
 const ACCOUNT_IN_NEED: &str = accounts!(
     "WHERE project = $2 AND id = $1 AND EXISTS (SELECT 1 FROM runs WHERE needs IS NOT NULL AND project = $2 AND account = $1)"
 );
-const IN_NEED: &str = "SELECT id, needs FROM runs WHERE needs IS NOT NULL AND project = $4 AND account = $1 AND needs <= $2 \
+const BALANCE_WAITERS: &str = "SELECT id, needs FROM runs WHERE needs IS NOT NULL AND project = $4 AND account = $1 AND needs <= $2 \
      ORDER BY created_at, id LIMIT $3";
 // A transaction that moves money of an account, or relies on its balance, locks its row.
 const HOLD: &str = accounts!("WHERE project = $2 AND id = ANY($1) ORDER BY id FOR NO KEY UPDATE");
@@ -193,7 +193,7 @@ pub(super) async fn accounts_after(
 }
 
 /// Accounts with runs that wait for money.
-pub(super) async fn accounts_in_need(
+pub(super) async fn accounts_with_waiters(
     db: &Link,
     project: &Project,
     id: Option<&str>,
@@ -206,16 +206,16 @@ pub(super) async fn accounts_in_need(
 }
 
 /// Runs of an account that could go with so much money.
-pub(super) async fn in_need(
+pub(super) async fn balance_waiters(
     db: &Link,
     project: &Project,
     account: &str,
     within: Amount,
     limit: usize,
-) -> Result<Vec<InNeed>, StoreError> {
-    let read = |row: &Row| decode::in_need(&mut PostgresColumns::of(row));
+) -> Result<Vec<BalanceWaiter>, StoreError> {
+    let read = |row: &Row| decode::balance_waiters(&mut PostgresColumns::of(row));
     let cells = cells![text(account), within.0, bound(limit), project.as_str()];
-    db.decoded(&table::RUNS, &db.ask(IN_NEED, &cells).await?, read)
+    db.decoded(&table::RUNS, &db.ask(BALANCE_WAITERS, &cells).await?, read)
 }
 
 pub(super) async fn accounts(db: &Link, project: &Project) -> Result<Vec<AccountRow>, StoreError> {
@@ -290,7 +290,7 @@ pub(super) const ALL: &[&str] = &[
     ACCOUNTS_AFTER,
     ACCOUNTS_IN_NEED,
     ACCOUNT_IN_NEED,
-    IN_NEED,
+    BALANCE_WAITERS,
     HOLD,
     KNOWN,
     LEDGER_BY_KEY,

@@ -20,7 +20,7 @@ use super::{account, attempt, audit, blob, job, log, outbox, queue, run, schedul
 use crate::account::AccountRow;
 use crate::audit::AuditRow;
 use crate::blob::blob_of;
-use crate::commit::{Committed, JobChange, RunChange, ScheduleChange, Turn};
+use crate::commit::{Committed, JobChange, QueueGuard, RunChange, ScheduleChange};
 use crate::hint::Hint;
 use crate::job::JobStatus;
 use crate::log::LogRow;
@@ -107,7 +107,7 @@ impl<'c> Batch<'c> {
         for (change, texts) in commit.jobs.iter().zip(&draft.jobs) {
             self.add_job(read_set, change, texts);
         }
-        for Turn { queue, expected, spent } in &commit.turns {
+        for QueueGuard { queue, expected, spent } in &commit.turns {
             let turns = expected.saturating_add(1);
             // A queue without settings counts no claims.
             if let Some(known) = read_set.turns.get_mut(queue) {
@@ -149,7 +149,7 @@ impl<'c> Batch<'c> {
         texts: &'c run::RunTexts,
         balances: Option<String>,
     ) -> Seq {
-        let RunChange { run, expected_len, create, entry, standing, snapshot, reopened } = change;
+        let RunChange { run, expected_len, create, entry, projection, snapshot, reopened } = change;
         let len = expected_len.next();
         let origin = create.as_ref().map(|origin| (origin, texts));
         let origin = origin.or_else(|| self.runs.get(run).and_then(|written| written.origin));
@@ -161,7 +161,7 @@ impl<'c> Batch<'c> {
         if let Some(reopened) = reopened {
             self.reopened.insert(*run, reopened);
         }
-        let is_open = standing.status.is_open();
+        let is_open = projection.status.is_open();
         let before = read_set.runs.insert(*run, run::LockedRun { len, is_open });
         // A new start is matched with its firing by the firing itself.
         if before.is_some_and(|head| head.is_open != is_open) {

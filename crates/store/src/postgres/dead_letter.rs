@@ -7,7 +7,7 @@ use super::column::{PostgresColumns, cells, text};
 use super::link::Link;
 use crate::column::{Columns, bound};
 use crate::error::StoreError;
-use crate::job::{GROUPS_MAX, LetterGroup};
+use crate::job::{DeadLetterGroup, GROUPS_MAX};
 use crate::table;
 
 // A dead letter is not written again while it is one: its last change is its death. For a group the query reads only an index
@@ -23,7 +23,7 @@ pub(super) async fn groups(
     db: &Link,
     project: &Project,
     queue: &str,
-) -> Result<Vec<LetterGroup>, StoreError> {
+) -> Result<Vec<DeadLetterGroup>, StoreError> {
     let cells = cells![text(queue), bound(GROUPS_MAX), project.as_str()];
     let rows = db.ask(GROUPS, &cells).await?;
     db.decoded(&table::JOBS, &rows, |row| {
@@ -33,7 +33,7 @@ pub(super) async fn groups(
         let State::Failed { reason, .. } = columns.json()? else {
             return Err(columns.unreadable(&"a dead letter has not failed"));
         };
-        Ok(LetterGroup { fingerprint, n, reason, latest, first_at, last_at })
+        Ok(DeadLetterGroup { fingerprint, n, reason, latest, first_at, last_at })
     })
 }
 

@@ -37,7 +37,7 @@ use windlass_engine::time::Timestamp;
 use super::attempt;
 use super::column::{PostgresColumns, PostgresId, cells};
 use super::link::Link;
-use super::list::{self, Conditions, FilterValue, Shelf, Source};
+use super::list::{self, Conditions, FilterValue, IndexPart, Source};
 
 use crate::decode;
 use crate::error::StoreError;
@@ -57,7 +57,7 @@ pub(super) use keys::ALL as KEYS;
 pub(super) use keys::{held, ready_by_key};
 #[cfg(test)]
 pub(super) use ready::ALL as READY;
-pub(super) use ready::{ready, ready_places};
+pub(super) use ready::{ready, ready_cursors};
 
 const SOURCE: Source<JobRow, JobId> = Source {
     table: table::JOBS,
@@ -110,11 +110,11 @@ fn conditions(project: &Project, query: &JobQuery) -> Conditions {
                 Order::Newest | Order::Oldest => "created_at",
                 Order::LatestChange => "updated_at",
             };
-            let shelf = |condition| Shelf { condition, time };
-            let open = (!open.is_empty()).then(|| shelf("is_open".to_owned()));
+            let part = |condition| IndexPart { condition, time };
+            let open = (!open.is_empty()).then(|| part("is_open".to_owned()));
             let ended =
-                ended.iter().map(|status| shelf(format!("NOT is_open AND status = '{}'", status.word())));
-            conditions.divide(open.into_iter().chain(ended));
+                ended.iter().map(|status| part(format!("NOT is_open AND status = '{}'", status.word())));
+            conditions.add_index_parts(open.into_iter().chain(ended));
         }
         JobIndex::Creation => {}
     }

@@ -332,7 +332,7 @@ impl Link {
     }
 
     /// The same, however long it takes.
-    pub(super) async fn say_at_leisure(&self, sql: &str) -> Result<(), StoreError> {
+    pub(super) async fn run_without_time_limit(&self, sql: &str) -> Result<(), StoreError> {
         Ok(self.client().batch_execute(sql).await?)
     }
 

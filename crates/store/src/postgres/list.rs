@@ -56,7 +56,7 @@ impl FilterValue {
 
 /// One of several parts of a table that each have an index of their own, and the column which that is ordered by.
 #[derive(Debug, Clone)]
-pub(super) struct Shelf {
+pub(super) struct IndexPart {
     pub(super) condition: String,
     pub(super) time: &'static str,
 }
@@ -66,7 +66,7 @@ pub(super) struct Shelf {
 pub(super) struct Conditions {
     texts: Vec<String>,
     values: Vec<FilterValue>,
-    shelves: Vec<Shelf>,
+    index_parts: Vec<IndexPart>,
 }
 
 impl Conditions {
@@ -110,8 +110,8 @@ impl Conditions {
     }
 
     /// Divides the rows: each is on one of these.
-    pub(super) fn divide(&mut self, shelves: impl IntoIterator<Item = Shelf>) {
-        self.shelves.extend(shelves);
+    pub(super) fn add_index_parts(&mut self, index_parts: impl IntoIterator<Item = IndexPart>) {
+        self.index_parts.extend(index_parts);
     }
 
     /// The values in the order of their numbers.
@@ -133,10 +133,10 @@ impl Conditions {
         let (sign, direction) = if order.is_descending() { ("<", "DESC") } else { (">", "ASC") };
         let n = self.values.len();
         let (limit, at, id, skip) = (n + 1, n + 2, n + 3, if is_after { n + 4 } else { n + 2 });
-        let whole = [Shelf { condition: String::new(), time: named }];
-        let shelves = if self.shelves.is_empty() { &whole[..] } else { &self.shelves };
-        let one = |shelf: &Shelf| {
-            let Shelf { condition, time } = shelf;
+        let whole = [IndexPart { condition: String::new(), time: named }];
+        let index_parts = if self.index_parts.is_empty() { &whole[..] } else { &self.index_parts };
+        let one = |part: &IndexPart| {
+            let IndexPart { condition, time } = part;
             let mut more = Vec::new();
             if !condition.is_empty() {
                 more.push(condition.clone());
@@ -147,9 +147,9 @@ impl Conditions {
             let given = self.given(&more);
             format!("({select}{given} ORDER BY {time} {direction}, id {direction} LIMIT ${limit} + ${skip})")
         };
-        let all = shelves.iter().map(one).collect::<Vec<_>>().join(" UNION ALL ");
+        let all = index_parts.iter().map(one).collect::<Vec<_>>().join(" UNION ALL ");
         format!(
-            "SELECT * FROM ({all}) AS shelves ORDER BY {named} {direction}, id {direction} LIMIT ${limit} OFFSET ${skip}"
+            "SELECT * FROM ({all}) AS index_parts ORDER BY {named} {direction}, id {direction} LIMIT ${limit} OFFSET ${skip}"
         )
     }
 }
@@ -268,11 +268,11 @@ async fn each<T, I: PostgresId>(
 }
 
 async fn count(db: &Link, sql: &str, conditions: &Conditions) -> Result<u64, StoreError> {
-    let of_shelf =
-        |shelf: &Shelf| format!("{sql}{}", conditions.given(std::slice::from_ref(&shelf.condition)));
-    let all = match conditions.shelves.as_slice() {
+    let of_part =
+        |part: &IndexPart| format!("{sql}{}", conditions.given(std::slice::from_ref(&part.condition)));
+    let all = match conditions.index_parts.as_slice() {
         [] => format!("{sql}{}", conditions.given(&[])),
-        shelves => shelves.iter().map(of_shelf).collect::<Vec<_>>().join(" UNION ALL "),
+        index_parts => index_parts.iter().map(of_part).collect::<Vec<_>>().join(" UNION ALL "),
     };
     let mut n: u64 = 0;
     for row in &db.ask_once(&all, &conditions.binds()).await? {

@@ -28,7 +28,7 @@ use crate::error::StoreError;
 use crate::hint::{Hint, Hints, Listeners};
 
 const LISTEN: &str = "LISTEN windlass";
-const TELL: &str = "SELECT pg_notify('windlass', $1)";
+const NOTIFY: &str = "SELECT pg_notify('windlass', $1)";
 const STILL_READY: &str = "SELECT DISTINCT queue FROM jobs WHERE id = ANY($1) AND due_at IS NOT NULL";
 /// PostgreSQL takes less than 8,000 bytes.
 const BYTES_MAX: usize = 7_900;
@@ -41,7 +41,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// A hint on its way.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-struct Told {
+struct HintPayload {
     from: Uuid,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     runs: Vec<Uuid>,
@@ -67,25 +67,26 @@ pub(super) struct Channel {
     config: Config,
     runtime: Handle,
     /// Hints to send; one task reads and sends them.
-    said: Arc<Listeners>,
+    outgoing: Arc<Listeners>,
     job_hints: Arc<JobHints>,
-    telling: JoinHandle<()>,
+    overdue_task: JoinHandle<()>,
     listeners: Arc<Listeners>,
     listening: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Channel {
     pub(super) fn new(config: Config) -> Result<Self, StoreError> {
-        let (me, said, job_hints) = (Uuid::now_v7(), Arc::<Listeners>::default(), Arc::<JobHints>::default());
-        let voice = link::pool(config.clone(), Durability::Fast, Purpose::Any, 1)?;
-        tokio::spawn(speak(voice.clone(), me, said.add()));
-        let telling = tokio::spawn(tell_late(voice, job_hints.clone(), said.clone()));
+        let (me, outgoing, job_hints) =
+            (Uuid::now_v7(), Arc::<Listeners>::default(), Arc::<JobHints>::default());
+        let send_pool = link::pool(config.clone(), Durability::Fast, Purpose::Any, 1)?;
+        tokio::spawn(send_hints(send_pool.clone(), me, outgoing.add()));
+        let overdue_task = tokio::spawn(send_overdue(send_pool, job_hints.clone(), outgoing.clone()));
         Ok(Channel {
             me,
             config,
             runtime: Handle::current(),
-            telling,
-            said,
+            overdue_task,
+            outgoing,
             job_hints,
             listeners: Arc::default(),
             listening: Mutex::default(),
@@ -95,7 +96,7 @@ impl Channel {
     /// Sends a hint, eventually. A hint that cannot be sent is dropped: a database that is only like PostgreSQL may not
     /// support NOTIFY.
     pub(super) fn tell(&self, hint: &Hint) {
-        self.said.tell(hint);
+        self.outgoing.tell(hint);
     }
 
     /// Sends hints of written rows, and of jobs that no worker here is likely to claim.
@@ -118,43 +119,43 @@ impl Drop for Channel {
     fn drop(&mut self) {
         let listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner).take();
         listening.iter().for_each(JoinHandle::abort);
-        self.telling.abort();
+        self.overdue_task.abort();
     }
 }
 
 /// Sends hints until the channel closes.
-async fn speak(voice: Pool, me: Uuid, mut said: Hints) {
-    while let Some(hint) = said.next().await {
+async fn send_hints(send_pool: Pool, me: Uuid, mut outgoing: Hints) {
+    while let Some(hint) = outgoing.next().await {
         for payload in payloads(me, hint) {
             // The connection may be an old one, of before the database was started again: then there is a new one.
-            if say(&voice, &payload).await.is_err() {
-                drop(say(&voice, &payload).await);
+            if notify(&send_pool, &payload).await.is_err() {
+                drop(notify(&send_pool, &payload).await);
             }
         }
     }
 }
 
-async fn say(voice: &Pool, payload: &str) -> Result<(), StoreError> {
-    Link::take(voice).await?.ask(TELL, &cells![payload]).await.map(drop)
+async fn notify(send_pool: &Pool, payload: &str) -> Result<(), StoreError> {
+    Link::take(send_pool).await?.ask(NOTIFY, &cells![payload]).await.map(drop)
 }
 
 /// Sends hints of jobs that no worker here claims, unless another server has them.
-async fn tell_late(voice: Pool, job_hints: Arc<JobHints>, said: Arc<Listeners>) {
+async fn send_overdue(send_pool: Pool, job_hints: Arc<JobHints>, outgoing: Arc<Listeners>) {
     loop {
         let late = job_hints.late().await;
-        let overdue = match still_ready(&voice, late.keys().copied()).await {
+        let overdue = match still_ready(&send_pool, late.keys().copied()).await {
             Ok(queues) => queues,
             Err(_) => late.into_values().collect(),
         };
-        said.tell(&Hint { overdue, ..Hint::default() });
+        outgoing.tell(&Hint { overdue, ..Hint::default() });
     }
 }
 
 async fn still_ready(
-    voice: &Pool,
+    send_pool: &Pool,
     jobs: impl Iterator<Item = JobId>,
 ) -> Result<BTreeSet<String>, StoreError> {
-    let rows = Link::take(voice)
+    let rows = Link::take(send_pool)
         .await?
         .ask(STILL_READY, &cells![jobs.map(PostgresId::key).collect::<Vec<_>>()])
         .await?;
@@ -165,8 +166,9 @@ async fn still_ready(
 fn payloads(me: Uuid, hint: Hint) -> Vec<String> {
     let Hint { runs, queues, overdue, outbox, schedules, settings, everything } = hint;
     let runs: Vec<Uuid> = runs.into_iter().map(PostgresId::key).collect();
-    let written = |told: &Told| serde_json::to_string(told).expect("ids and texts can be written");
-    let mut told = Told {
+    let written =
+        |payload: &HintPayload| serde_json::to_string(payload).expect("ids and texts can be written");
+    let mut payload = HintPayload {
         from: me,
         runs,
         queues: queues.into_iter().collect(),
@@ -176,16 +178,17 @@ fn payloads(me: Uuid, hint: Hint) -> Vec<String> {
         settings,
         everything,
     };
-    let whole = written(&told);
+    let whole = written(&payload);
     if whole.len() <= BYTES_MAX {
         return vec![whole];
     }
-    let runs = std::mem::take(&mut told.runs);
-    let part = |runs: &[Uuid]| written(&Told { from: me, runs: runs.to_vec(), ..Told::default() });
+    let runs = std::mem::take(&mut payload.runs);
+    let part =
+        |runs: &[Uuid]| written(&HintPayload { from: me, runs: runs.to_vec(), ..HintPayload::default() });
     let mut parts: Vec<String> = runs.chunks(RUNS_MAX).map(part).collect();
-    let rest = written(&told);
+    let rest = written(&payload);
     if rest.len() > BYTES_MAX {
-        return vec![written(&Told { from: me, everything: true, ..Told::default() })];
+        return vec![written(&HintPayload { from: me, everything: true, ..HintPayload::default() })];
     }
     parts.push(rest);
     parts
@@ -194,7 +197,7 @@ fn payloads(me: Uuid, hint: Hint) -> Vec<String> {
 async fn listen(config: Config, me: Uuid, listeners: Arc<Listeners>) {
     let mut pause = PAUSE;
     loop {
-        if hear(&config, me, &listeners).await {
+        if receive(&config, me, &listeners).await {
             pause = PAUSE;
         }
         tokio::time::sleep(pause).await;
@@ -203,17 +206,17 @@ async fn listen(config: Config, me: Uuid, listeners: Arc<Listeners>) {
 }
 
 /// Listens until the connection is lost; whether there was one.
-async fn hear(config: &Config, me: Uuid, listeners: &Listeners) -> bool {
+async fn receive(config: &Config, me: Uuid, listeners: &Listeners) -> bool {
     let Ok((client, mut connection)) = config.connect(NoTls).await else { return false };
     let mut asked = std::pin::pin!(client.batch_execute(LISTEN));
-    let (mut is_heard, own) = (false, format!(r#"{{"from":"{me}""#));
+    let (mut is_listening, own) = (false, format!(r#"{{"from":"{me}""#));
     loop {
         let message = tokio::select! {
-            answer = &mut asked, if !is_heard => {
+            answer = &mut asked, if !is_listening => {
                 if answer.is_err() {
                     return false;
                 }
-                is_heard = true;
+                is_listening = true;
                 listeners.tell(&Hint { everything: true, ..Hint::default() });
                 continue;
             }
@@ -221,13 +224,14 @@ async fn hear(config: &Config, me: Uuid, listeners: &Listeners) -> bool {
         };
         match message {
             // It does not read its own hints.
-            Some(Ok(AsyncMessage::Notification(told))) if told.payload().starts_with(&own) => {}
-            Some(Ok(AsyncMessage::Notification(told))) => {
-                let told: Option<Told> = serde_json::from_str(told.payload()).ok();
-                listeners.tell(&told.map_or_else(unknown, read));
+            Some(Ok(AsyncMessage::Notification(notification)))
+                if notification.payload().starts_with(&own) => {}
+            Some(Ok(AsyncMessage::Notification(notification))) => {
+                let payload: Option<HintPayload> = serde_json::from_str(notification.payload()).ok();
+                listeners.tell(&payload.map_or_else(unknown, read));
             }
             Some(Ok(_)) => {}
-            Some(Err(_)) | None => return is_heard,
+            Some(Err(_)) | None => return is_listening,
         }
     }
 }
@@ -237,15 +241,15 @@ fn unknown() -> Hint {
     Hint { everything: true, ..Hint::default() }
 }
 
-fn read(told: Told) -> Hint {
-    let Told { from: _, runs, queues, overdue, outbox, schedules, settings, everything } = told;
+fn read(payload: HintPayload) -> Hint {
+    let HintPayload { from: _, runs, queues, overdue, outbox, schedules, settings, everything } = payload;
     let runs = runs.into_iter().map(RunId::new).collect();
     let (queues, overdue) = (queues.into_iter().collect(), overdue.into_iter().collect());
     Hint { runs, queues, overdue, outbox, schedules, settings, everything }
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[LISTEN, TELL, STILL_READY];
+pub(super) const ALL: &[&str] = &[LISTEN, NOTIFY, STILL_READY];
 
 #[cfg(test)]
 mod tests {
@@ -255,32 +259,36 @@ mod tests {
         Hint { runs: (0..n).map(|n| RunId::new(Uuid::from_u128(n))).collect(), ..Hint::default() }
     }
 
-    fn heard(hint: &Hint) -> (usize, Hint) {
-        let said = payloads(Uuid::from_u128(7), hint.clone());
-        assert!(said.iter().all(|text| text.len() <= BYTES_MAX));
+    fn received(hint: &Hint) -> (usize, Hint) {
+        let outgoing = payloads(Uuid::from_u128(7), hint.clone());
+        assert!(outgoing.iter().all(|text| text.len() <= BYTES_MAX));
         let mut whole = Hint::default();
-        said.iter().for_each(|text| whole.merge(read(serde_json::from_str(text).unwrap())));
-        (said.len(), whole)
+        outgoing.iter().for_each(|text| whole.merge(read(serde_json::from_str(text).unwrap())));
+        (outgoing.len(), whole)
     }
 
     #[test]
     fn a_hint_that_fits_is_sent_at_once_and_a_larger_one_in_parts() {
         let small = Hint { outbox: true, queues: ["q".to_owned()].into(), ..of_runs(190) };
-        assert_eq!(heard(&small), (1, small.clone()));
+        assert_eq!(received(&small), (1, small.clone()));
         let large = Hint { outbox: true, queues: ["q".to_owned()].into(), ..of_runs(1_000) };
-        assert_eq!(heard(&large), (7, large.clone()));
+        assert_eq!(received(&large), (7, large.clone()));
     }
 
     #[test]
     fn names_that_do_not_fit_are_everything() {
         let names = (0..100).map(|n| format!("{n:0100}")).collect();
         let hint = Hint { queues: names, ..of_runs(1) };
-        assert_eq!(heard(&hint), (1, unknown()));
+        assert_eq!(received(&hint), (1, unknown()));
     }
 
     #[test]
     fn whose_a_hint_is_stands_at_its_beginning() {
-        let said = payloads(Uuid::from_u128(7), of_runs(1));
-        assert!(said[0].starts_with(r#"{"from":"00000000-0000-0000-0000-000000000007""#), "{}", said[0]);
+        let outgoing = payloads(Uuid::from_u128(7), of_runs(1));
+        assert!(
+            outgoing[0].starts_with(r#"{"from":"00000000-0000-0000-0000-000000000007""#),
+            "{}",
+            outgoing[0]
+        );
     }
 }

@@ -16,7 +16,7 @@ use crate::blob::BlobCache;
 use crate::column::{Columns, bound, json, stored};
 use crate::decode::{self, PARTY_ACCOUNT, PARTY_RUN};
 use crate::error::{Refusal, StoreError};
-use crate::outbox::{Message, MessageId, OutboxPlace, Party, Undelivered, WaitingTree};
+use crate::outbox::{Message, MessageId, OutboxCursor, Party, Undelivered, WaitingTree};
 use crate::table;
 
 // A transaction that delivers a message locks its row.
@@ -105,7 +105,7 @@ pub(super) async fn undelivered(
     db: &Link,
     cache: &BlobCache,
     now: Timestamp,
-    after: Option<&OutboxPlace>,
+    after: Option<&OutboxCursor>,
     limit: usize,
 ) -> Result<Vec<Undelivered>, StoreError> {
     let undelivered = |row: &Row| {
@@ -118,7 +118,7 @@ pub(super) async fn undelivered(
             let given = |limit| cells![now.0, limit];
             db.first_rows(&table::OUTBOX, UNDELIVERED, limit, given, undelivered).await?
         }
-        Some(OutboxPlace { at, project, id }) => {
+        Some(OutboxCursor { at, project, id }) => {
             let (sender, seq, part) = (party(&id.sender), stored(id.seq), i64::from(id.part));
             let given = |limit| cells![now.0, limit, at.0, project.as_str(), sender.clone(), seq, part];
             db.first_rows(&table::OUTBOX, UNDELIVERED_AFTER, limit, given, undelivered).await?

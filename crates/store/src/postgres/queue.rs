@@ -11,7 +11,7 @@ use super::link::{BoundStatement, Link};
 use super::read_set::ReadSet;
 use super::{depth, guard, job};
 use crate::column::{Columns, bound, json};
-use crate::commit::Turn;
+use crate::commit::QueueGuard;
 use crate::decode;
 use crate::error::{StoreError, Subject};
 use crate::page::NameRange;
@@ -60,7 +60,7 @@ pub(super) fn turns<'a>(queues: &BTreeSet<&'a str>) -> BoundStatement<'a> {
     BoundStatement::new(TURNS, cells![queues.iter().map(|queue| text(queue)).collect::<Vec<_>>()])
 }
 
-pub(super) fn check_turn(read_set: &ReadSet, turn: &Turn) -> Result<(), StoreError> {
+pub(super) fn check_turn(read_set: &ReadSet, turn: &QueueGuard) -> Result<(), StoreError> {
     let found = read_set.turns.get(&turn.queue).copied().unwrap_or(0);
     guard(|| Subject::Queue(turn.queue.clone()), turn.expected, found)
 }

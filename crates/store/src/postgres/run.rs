@@ -10,7 +10,7 @@ use windlass_engine::time::Timestamp;
 
 use super::column::{PostgresColumns, PostgresId, cells, text};
 use super::link::Link;
-use super::list::{self, Conditions, FilterValue, Shelf, Source};
+use super::list::{self, Conditions, FilterValue, IndexPart, Source};
 use super::server;
 use crate::column::{Columns, bound, stored};
 use crate::decode;
@@ -41,7 +41,7 @@ const SOURCE: Source<RunRow, RunId> = Source {
     read,
     place: |row, order| match order {
         Order::Newest | Order::Oldest => (row.origin.created_at, row.id),
-        Order::LatestChange => (row.standing.updated_at, row.id),
+        Order::LatestChange => (row.projection.updated_at, row.id),
     },
 };
 const BY_ID: &str = concat!(columns!(), " WHERE id = $1 AND project = $2");
@@ -120,7 +120,7 @@ fn conditions(project: &Project, query: &RunQuery) -> Conditions {
         RunIndex::Status => {
             conditions.equal("flow", query.flow.map(FilterValue::id));
             conditions.equal("version", query.version.map(FilterValue::id));
-            conditions.divide(shelves(query));
+            conditions.add_index_parts(index_parts(query));
             if let Some(is) = query.is_owned {
                 conditions
                     .add("(status <> 'running' OR (owner_server IS NOT NULL) = ?)", [FilterValue::Flag(is)]);
@@ -135,18 +135,18 @@ fn conditions(project: &Project, query: &RunQuery) -> Conditions {
 }
 
 /// Open runs, and ended runs by status.
-fn shelves(query: &RunQuery) -> impl Iterator<Item = Shelf> {
+fn index_parts(query: &RunQuery) -> impl Iterator<Item = IndexPart> {
     let (is_ended, ended_time, open_time) = match query.part.order {
         Order::Newest | Order::Oldest => ("ended_at IS NOT NULL", "created_at", "created_at"),
         Order::LatestChange => ("settled_at IS NOT NULL", "settled_at", "updated_at"),
     };
     let (open, ended) = query.asked_statuses();
     let words: Vec<&str> = open.iter().map(|status| status.word()).collect();
-    let open = (!words.is_empty()).then(|| Shelf {
+    let open = (!words.is_empty()).then(|| IndexPart {
         condition: format!("ended_at IS NULL AND status IN ('{}')", words.join("', '")),
         time: open_time,
     });
-    let ended = ended.into_iter().map(move |status| Shelf {
+    let ended = ended.into_iter().map(move |status| IndexPart {
         condition: format!("{is_ended} AND status = '{}'", status.word()),
         time: ended_time,
     });

@@ -43,7 +43,7 @@ const HOLD: &str = "BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL idle_in_tr
 const WAIT: &str = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 30000";
 const PATIENCE: &str = "SET LOCAL lock_timeout = 0";
 /// How often two who start at the very same moment may get into one another's way.
-const TRIES: u32 = 20;
+const LOCK_ATTEMPTS_MAX: u32 = 20;
 
 /// Whether there are tables of the program.
 pub(super) async fn is_there(db: &Link) -> Result<bool, StoreError> {
@@ -105,7 +105,7 @@ async fn create(db: &Link) -> Result<(), StoreError> {
     loop {
         let made = db.say(&format!("{CREATE}; {MAKE_LOCK}")).await;
         match made {
-            Err(error) if is_meeting(&error) && n_tries < TRIES => n_tries += 1,
+            Err(error) if is_meeting(&error) && n_tries < LOCK_ATTEMPTS_MAX => n_tries += 1,
             done => return done,
         }
     }
@@ -133,7 +133,7 @@ async fn apply(db: &Link, migrations: &[Migration]) -> Result<(), StoreError> {
     for (number, Migration { name, sql }) in (1i64..).zip(migrations) {
         match applied.iter().find(|(applied, ..)| *applied == number) {
             None => {
-                db.say_at_leisure(sql).await?;
+                db.run_without_time_limit(sql).await?;
                 db.execute(RECORD, &cells![number, name, checksum(sql)]).await?;
             }
             Some((_, its_name, sum)) if its_name != name || *sum != checksum(sql) => {

@@ -48,7 +48,7 @@ type Answer = Result<Committed, StoreError>;
 
 /// State that all writers share.
 #[derive(Debug)]
-struct Means {
+struct WriterParts {
     writers: Pool,
     readers: Pool,
     channel: Arc<Channel>,
@@ -71,9 +71,9 @@ impl Writer {
         shards: [i64; WRITERS],
     ) -> Self {
         let (inbox, waiting) = mpsc::channel(WAITING_MAX);
-        let means = Arc::new(Means { writers, readers, channel, condition });
+        let parts = Arc::new(WriterParts { writers, readers, channel, condition });
         let busy = Arc::new(AtomicUsize::new(BUSY));
-        tokio::spawn(serve(means, waiting, shards, busy.clone()));
+        tokio::spawn(serve(parts, waiting, shards, busy.clone()));
         Writer { inbox, busy }
     }
 
@@ -98,7 +98,7 @@ impl Writer {
 }
 
 async fn serve(
-    means: Arc<Means>,
+    parts: Arc<WriterParts>,
     inbox: mpsc::Receiver<Call>,
     shards: [i64; WRITERS],
     busy: Arc<AtomicUsize>,
@@ -121,7 +121,7 @@ async fn serve(
         {
             let mut group = std::mem::take(&mut group);
             queue.begin(shard, &mut group);
-            tokio::spawn(perform(means.clone(), group.calls, Slot { shard, give_back: give_back.clone() }));
+            tokio::spawn(perform(parts.clone(), group.calls, Slot { shard, give_back: give_back.clone() }));
             continue;
         }
         // While no writer is free, time changes nothing.
@@ -153,13 +153,13 @@ impl Drop for Slot {
 }
 
 /// Writes a group, and answers everybody. The slot is held to the end.
-async fn perform(means: Arc<Means>, group: Vec<Call>, slot: Slot) {
+async fn perform(parts: Arc<WriterParts>, group: Vec<Call>, slot: Slot) {
     let (mut drafts, mut owed) = (Vec::new(), Vec::with_capacity(group.len()));
     for call in group {
         owed.push((call.drafts.len(), call.answer));
         drafts.extend(call.drafts);
     }
-    let mut answers = commit_all(&means, &drafts, slot.shard).await.into_iter();
+    let mut answers = commit_all(&parts, &drafts, slot.shard).await.into_iter();
     for (n, answer) in owed {
         // A caller that has gone does not want it.
         drop(answer.send(answers.by_ref().take(n).collect()));
@@ -167,7 +167,7 @@ async fn perform(means: Arc<Means>, group: Vec<Call>, slot: Slot) {
 }
 
 /// Why a transaction came to nothing.
-enum Spoilt {
+enum GroupFailure {
     /// It could not be done, and nothing was written.
     Statement(StoreError),
     /// There is no connection to do it with, and nothing was written.
@@ -176,23 +176,23 @@ enum Spoilt {
     Unknown(StoreError),
 }
 
-async fn commit_all(means: &Means, drafts: &[Draft], shard: i64) -> Vec<Answer> {
-    let error = match together(means, drafts, shard).await {
+async fn commit_all(parts: &WriterParts, drafts: &[Draft], shard: i64) -> Vec<Answer> {
+    let error = match together(parts, drafts, shard).await {
         Ok(answers) => return answers,
-        Err(Spoilt::Unknown(error)) => return look_up(means, drafts, &error).await,
-        Err(Spoilt::Lost(error)) => return drafts.iter().map(|_| Err(again(&error))).collect(),
-        Err(Spoilt::Statement(error)) => error,
+        Err(GroupFailure::Unknown(error)) => return look_up(parts, drafts, &error).await,
+        Err(GroupFailure::Lost(error)) => return drafts.iter().map(|_| Err(again(&error))).collect(),
+        Err(GroupFailure::Statement(error)) => error,
     };
     if drafts.len() <= 1 {
         return drafts.iter().map(|_| Err(again(&error))).collect();
     }
     let mut answers = Vec::with_capacity(drafts.len());
     for alone in drafts.chunks(1) {
-        match together(means, alone, shard).await {
+        match together(parts, alone, shard).await {
             Ok(answer) => answers.extend(answer),
-            Err(Spoilt::Unknown(error)) => answers.extend(look_up(means, alone, &error).await),
-            Err(Spoilt::Statement(error)) => answers.push(Err(error)),
-            Err(Spoilt::Lost(error)) => {
+            Err(GroupFailure::Unknown(error)) => answers.extend(look_up(parts, alone, &error).await),
+            Err(GroupFailure::Statement(error)) => answers.push(Err(error)),
+            Err(GroupFailure::Lost(error)) => {
                 // All other commits would fail alike.
                 answers.resize_with(drafts.len(), || Err(again(&error)));
                 return answers;
@@ -203,11 +203,11 @@ async fn commit_all(means: &Means, drafts: &[Draft], shard: i64) -> Vec<Answer> 
 }
 
 /// Writes commits in one transaction, again if others got in between.
-async fn together(means: &Means, drafts: &[Draft], shard: i64) -> Result<Vec<Answer>, Spoilt> {
+async fn together(parts: &WriterParts, drafts: &[Draft], shard: i64) -> Result<Vec<Answer>, GroupFailure> {
     let (mut n_races, mut n_lost) = (0, 0);
     loop {
-        let error = match transact(means, drafts, shard).await {
-            Err(Spoilt::Statement(error)) => error,
+        let error = match transact(parts, drafts, shard).await {
+            Err(GroupFailure::Statement(error)) => error,
             done => return done,
         };
         match kind(&error) {
@@ -219,20 +219,20 @@ async fn together(means: &Means, drafts: &[Draft], shard: i64) -> Result<Vec<Ans
             }
             // The first connection may have been an old one, of before the database was started again.
             ErrorClass::Lost if n_lost == 0 => n_lost += 1,
-            ErrorClass::Lost => return Err(Spoilt::Lost(error)),
-            ErrorClass::Race | ErrorClass::Other => return Err(Spoilt::Statement(error)),
+            ErrorClass::Lost => return Err(GroupFailure::Lost(error)),
+            ErrorClass::Race | ErrorClass::Other => return Err(GroupFailure::Statement(error)),
         }
     }
 }
 
-async fn transact(means: &Means, drafts: &[Draft], shard: i64) -> Result<Vec<Answer>, Spoilt> {
+async fn transact(parts: &WriterParts, drafts: &[Draft], shard: i64) -> Result<Vec<Answer>, GroupFailure> {
     let project = project_of(drafts);
-    let db = Link::take_noting(&means.writers, &means.condition).await.map_err(Spoilt::Lost)?;
+    let db = Link::take_noting(&parts.writers, &parts.condition).await.map_err(GroupFailure::Lost)?;
     let mut read_set = match ReadSet::prepare(&db, project, drafts).await {
         Ok(read_set) => read_set,
         Err(error) => {
             db.roll_back().await;
-            return Err(Spoilt::Statement(error));
+            return Err(GroupFailure::Statement(error));
         }
     };
     let mut batch = Batch::of(project);
@@ -243,13 +243,13 @@ async fn transact(means: &Means, drafts: &[Draft], shard: i64) -> Result<Vec<Ans
     }
     match db.pipeline(None, &batch.asks(shard), Some("COMMIT")).await {
         Ok(Piped::Done(_)) => {
-            means.channel.tell_written(batch.hint(), batch.jobs());
+            parts.channel.tell_written(batch.hint(), batch.jobs());
             Ok(answers)
         }
-        Ok(Piped::Failed { error, is_certain: false }) => Err(Spoilt::Unknown(error)),
+        Ok(Piped::Failed { error, is_certain: false }) => Err(GroupFailure::Unknown(error)),
         Err(error) | Ok(Piped::Failed { error, is_certain: true }) => {
             db.roll_back().await;
-            Err(Spoilt::Statement(error))
+            Err(GroupFailure::Statement(error))
         }
     }
 }
@@ -260,12 +260,12 @@ fn project_of(drafts: &[Draft]) -> &Project {
 }
 
 /// Looks up the outcomes of commits. A commit that is not found may still be on its way, so it does not count as failed.
-async fn look_up(means: &Means, drafts: &[Draft], error: &StoreError) -> Vec<Answer> {
+async fn look_up(parts: &WriterParts, drafts: &[Draft], error: &StoreError) -> Vec<Answer> {
     let ids: Vec<CommandId> = drafts.iter().map(|draft| draft.commit.command).collect();
     let begun = Instant::now();
     let found = loop {
         let asked =
-            async { commit::commands(&Link::take(&means.readers).await?, project_of(drafts), &ids).await };
+            async { commit::commands(&Link::take(&parts.readers).await?, project_of(drafts), &ids).await };
         match asked.await {
             Ok(found) if !found.is_empty() => break found,
             Ok(_) | Err(_) if begun.elapsed() >= LOOK_UP => break Vec::new(),

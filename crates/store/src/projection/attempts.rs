@@ -15,7 +15,7 @@ use windlass_engine::journal::Entry;
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::{Branches, Exec, NodeKind, Plan, Routing};
 use windlass_engine::retry::{Fault, FaultKind};
-use windlass_engine::run::{Place, Run};
+use windlass_engine::run::{NodeView, Run};
 use windlass_engine::time::Timestamp;
 
 /// One attempt at a node or at a branch of a fan.
@@ -377,7 +377,7 @@ fn inside(rows: &BTreeMap<NodePath, usize>, node: &NodePath) -> Vec<(NodePath, u
     own.into_iter().chain(inner).map(|(path, at)| (path.clone(), *at)).collect()
 }
 
-fn part(path: &NodePath, place: &Place<'_, '_>) -> AttemptPart {
+fn part(path: &NodePath, place: &NodeView<'_, '_>) -> AttemptPart {
     let Some(index) = place.branch else {
         return match path.split_last() {
             Some((outer, key)) if !outer.is_root() => AttemptPart::Inner { key: key.to_owned() },

@@ -42,8 +42,8 @@ impl InFlightCalls {
         let mut orders: BTreeMap<Fence, bool> = BTreeMap::new();
         for effect in &step.effects {
             match effect {
-                Effect::Call(order) => {
-                    orders.insert(order.fence, is_direct(&order.exec));
+                Effect::Call(spec) => {
+                    orders.insert(spec.fence, is_direct(&spec.exec));
                 }
                 Effect::Cancel { .. }
                 | Effect::Move { .. }

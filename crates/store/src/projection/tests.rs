@@ -57,7 +57,7 @@ fn a_job_that_is_made_and_cancelled_in_one_commit_is_made_cancelled() {
     assert_eq!((rows.jobs.len(), rows.cancel.len()), (1, 0));
     assert_eq!(JobStatus::of(&rows.jobs[0].job), JobStatus::Canceled);
     assert_eq!(rows.jobs[0].job.spec.queue, "two words");
-    assert_eq!((rows.standing.status, rows.standing.owner), (RunStatus::Canceling, None));
+    assert_eq!((rows.projection.status, rows.projection.owner), (RunStatus::Canceling, None));
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn messages_of_one_commit_have_their_own_ids_and_keep_their_order() {
         step.effects.extend(next.effects);
     }
     let mut rows = project(&mut Projection::default(), &run, &step, owner(), Timestamp(1));
-    assert_eq!((rows.standing.status, rows.standing.owner), (RunStatus::Canceled, None));
+    assert_eq!((rows.projection.status, rows.projection.owner), (RunStatus::Canceled, None));
     let name = |message: &Message| {
         let word = match message.note {
             Note::StartChild(_) => "start",
@@ -256,7 +256,7 @@ proptest! {
             let Ok(step) = run.submit(&plan, &next, &Given::at(at)) else { continue };
             journal.extend(step.events.iter().map(|event| (at, event.clone())));
             let rows = project(&mut projection, &run, &step, owner(), at);
-            let standing = rows.standing.clone();
+            let run_projection = rows.projection.clone();
             let jobs = rows.cancel.iter().filter_map(|id| store.job_now(&Project::DEFAULT, *id).unwrap()).collect();
             let command = format!("cmd_{:032x}", len + 1).parse().unwrap();
             let create = (len == 0).then(|| origin.clone());
@@ -265,8 +265,8 @@ proptest! {
             store.commit_now(vec![commit]).remove(0).unwrap();
             len += 1;
             prop_assert_eq!(projection.n_in_flight(), run.n_granted);
-            prop_assert_eq!(&Projection::resume(&plan, &run, &standing), &projection);
-            prop_assert_eq!(standing.owner.is_some(), projection.in_flight.n_direct() > 0);
+            prop_assert_eq!(&Projection::resume(&plan, &run, &run_projection), &projection);
+            prop_assert_eq!(run_projection.owner.is_some(), projection.in_flight.n_direct() > 0);
         }
         let row = store.run_now(&Project::DEFAULT, RunRef::Id(run_id())).unwrap().unwrap();
         let stored = store.journal_now(&Project::DEFAULT, run_id(), Since::Entry(Seq::ZERO), 1_000).unwrap().entries;
@@ -278,8 +278,8 @@ proptest! {
         let replayed = Run::replay(run_id(), &plan, events.iter().map(|(at, event)| (*at, event)));
         let picture = |run: &Run| serde_json::to_value(run).unwrap();
         prop_assert_eq!(picture(&replayed), picture(&run));
-        let resumed = Projection::resume(&plan, &replayed, &row.standing);
-        let again = super::standing(&resumed, &replayed, owner());
-        prop_assert_eq!(again, row.standing);
+        let resumed = Projection::resume(&plan, &replayed, &row.projection);
+        let again = super::run_projection(&resumed, &replayed, owner());
+        prop_assert_eq!(again, row.projection);
     }
 }

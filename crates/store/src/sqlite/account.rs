@@ -11,7 +11,7 @@ use super::column::SqliteColumns;
 use super::readers::ReadConnection;
 use super::writer_cache::WriterCache;
 use super::{guard, ledger};
-use crate::account::{self, AccountRow, FreshPostings, InNeed, Posting, PriceRow};
+use crate::account::{self, AccountRow, BalanceWaiter, FreshPostings, Posting, PriceRow};
 use crate::column::{bound, json};
 use crate::commit::Unmoved;
 use crate::decode;
@@ -36,7 +36,7 @@ const ACCOUNT_IN_NEED: &str = accounts!(
      WHERE project = ?2 AND needs IS NOT NULL AND account = ?1)"
 );
 // The index is named because SQLite would otherwise read all runs in order.
-const IN_NEED: &str = "SELECT id, needs FROM runs INDEXED BY runs_in_need \
+const BALANCE_WAITERS: &str = "SELECT id, needs FROM runs INDEXED BY runs_in_need \
      WHERE project = ?4 AND needs IS NOT NULL AND account = ?1 AND needs <= ?2 ORDER BY no LIMIT ?3";
 const OPEN: &str = "INSERT INTO accounts (project, id, name, balance, held, revision, created_at) \
      VALUES (?4, ?1, ?2, 0, 0, 0, ?3) ON CONFLICT (project, id) DO NOTHING";
@@ -132,7 +132,7 @@ pub(super) fn accounts_after(
 }
 
 /// Accounts with runs that wait for money; all, or this one if it has such runs.
-pub(super) fn accounts_in_need(
+pub(super) fn accounts_with_waiters(
     db: &ReadConnection,
     project: &Project,
     id: Option<&str>,
@@ -144,15 +144,15 @@ pub(super) fn accounts_in_need(
 }
 
 /// Runs of an account that wait for at most `within`.
-pub(super) fn in_need(
+pub(super) fn balance_waiters(
     db: &ReadConnection,
     project: &Project,
     account: &str,
     within: Amount,
     limit: usize,
-) -> Result<Vec<InNeed>, StoreError> {
-    let read = |row: &Row<'_>| decode::in_need(&mut SqliteColumns::of(row));
-    db.rows(&table::RUNS, IN_NEED, params![account, within.0, bound(limit), project.as_str()], read)
+) -> Result<Vec<BalanceWaiter>, StoreError> {
+    let read = |row: &Row<'_>| decode::balance_waiters(&mut SqliteColumns::of(row));
+    db.rows(&table::RUNS, BALANCE_WAITERS, params![account, within.0, bound(limit), project.as_str()], read)
 }
 
 fn required(db: &Connection, project: &Project, id: &str) -> Result<AccountRow, StoreError> {
@@ -198,7 +198,7 @@ pub(super) const ALL: &[&str] = &[
     ACCOUNTS_AFTER,
     ACCOUNTS_IN_NEED,
     ACCOUNT_IN_NEED,
-    IN_NEED,
+    BALANCE_WAITERS,
     OPEN,
     SET_PRICE,
     DELETE_PRICE,

@@ -9,7 +9,7 @@ use super::column::SqliteColumns;
 use super::readers::ReadConnection;
 use crate::column::{Columns, bound};
 use crate::error::StoreError;
-use crate::job::{GROUPS_MAX, LetterGroup};
+use crate::job::{DeadLetterGroup, GROUPS_MAX};
 use crate::table;
 
 // A dead letter does not change until it is replayed, so `updated_at` is the time of its death.
@@ -24,7 +24,7 @@ pub(super) fn groups(
     db: &ReadConnection,
     project: &Project,
     queue: &str,
-) -> Result<Vec<LetterGroup>, StoreError> {
+) -> Result<Vec<DeadLetterGroup>, StoreError> {
     let project = project.as_str();
     let mut statement = db.prepare_cached(GROUPS)?;
     let counted = statement.query_map(params![queue, bound(GROUPS_MAX), project], |row| {
@@ -46,7 +46,7 @@ pub(super) fn groups(
         let mut found = latest.query(params![queue, fingerprint, project])?;
         let Some(row) = found.next()? else { continue };
         let Some((latest, reason)) = db.readable(&table::JOBS, row, read(row))? else { continue };
-        groups.push(LetterGroup { fingerprint, n, reason, latest, first_at, last_at });
+        groups.push(DeadLetterGroup { fingerprint, n, reason, latest, first_at, last_at });
     }
     Ok(groups)
 }

@@ -36,7 +36,7 @@ pub(super) use keys::ALL as KEYS;
 pub(super) use keys::{held, ready_by_key};
 #[cfg(test)]
 pub(super) use ready::ALL as READY;
-pub(super) use ready::{ready, ready_places};
+pub(super) use ready::{ready, ready_cursors};
 
 const SOURCE: ListSelect = ListSelect {
     table: table::JOBS,

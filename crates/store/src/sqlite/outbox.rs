@@ -12,7 +12,7 @@ use crate::blob::BlobCache;
 use crate::column::{Columns, json, stored};
 use crate::decode::{self, PARTY_ACCOUNT, PARTY_RUN};
 use crate::error::{Refusal, StoreError};
-use crate::outbox::{Message, MessageId, OutboxPlace, Party, Undelivered, WaitingTree};
+use crate::outbox::{Message, MessageId, OutboxCursor, Party, Undelivered, WaitingTree};
 use crate::table;
 
 const FIND: &str =
@@ -77,7 +77,7 @@ pub(super) fn undelivered(
     db: &ReadConnection,
     cache: &BlobCache,
     now: Timestamp,
-    after: Option<&OutboxPlace>,
+    after: Option<&OutboxCursor>,
     limit: usize,
 ) -> Result<Vec<Undelivered>, StoreError> {
     let undelivered = |row: &Row<'_>| {
@@ -89,7 +89,7 @@ pub(super) fn undelivered(
             let given = |limit: i64| vec![now.0.into(), limit.into()];
             db.first_rows(&table::OUTBOX, UNDELIVERED, limit, given, undelivered)?
         }
-        Some(OutboxPlace { at, project, id }) => {
+        Some(OutboxCursor { at, project, id }) => {
             let (sender, seq, part) = (party(&id.sender), stored(id.seq), i64::from(id.part));
             let given = |limit: i64| {
                 let (project, sender) = (project.as_str().to_owned(), sender.clone());

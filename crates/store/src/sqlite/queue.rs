@@ -10,7 +10,7 @@ use super::column::SqliteColumns;
 use super::readers::ReadConnection;
 use super::{depth, guard, job};
 use crate::column::{Columns, bound, json};
-use crate::commit::Turn;
+use crate::commit::QueueGuard;
 use crate::decode;
 use crate::error::{StoreError, Subject};
 use crate::page::NameRange;
@@ -52,11 +52,11 @@ pub(super) fn save(db: &Connection, project: &Project, settings: &QueueSettings)
 }
 
 /// Refuses a commit if another server has granted jobs of the queue since.
-pub(super) fn check_turn(db: &Connection, project: &Project, turn: &Turn) -> Result<(), StoreError> {
+pub(super) fn check_turn(db: &Connection, project: &Project, turn: &QueueGuard) -> Result<(), StoreError> {
     guard(|| Subject::Queue(turn.queue.clone()), turn.expected, turns(db, project, &turn.queue)?)
 }
 
-pub(super) fn write_turn(db: &Connection, project: &Project, turn: &Turn) -> Result<(), StoreError> {
+pub(super) fn write_turn(db: &Connection, project: &Project, turn: &QueueGuard) -> Result<(), StoreError> {
     db.prepare_cached(TURN)?.execute([turn.queue.as_str(), project.as_str()])?;
     write_spent(db, project, &turn.spent)
 }

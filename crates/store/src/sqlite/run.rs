@@ -105,7 +105,7 @@ pub(super) fn runs(
     let conditions = conditions(project, query);
     list::page(db, &SOURCE, conditions, &query.part, filter, &read, &|row: &RunRow| match order {
         Order::Newest | Order::Oldest => (row.origin.created_at, row.id),
-        Order::LatestChange => (row.standing.updated_at, row.id),
+        Order::LatestChange => (row.projection.updated_at, row.id),
     })
 }
 

@@ -15,7 +15,7 @@ use windlass_sdk::worker::ServiceCall;
 
 use super::{Cluster, says_ready};
 use crate::http::{expect, seen};
-use crate::kill::{Acknowledged, Asked, all_ended, calls, waits, worker};
+use crate::kill::{Acknowledged, CallCounts, all_ended, calls, waits, worker};
 use crate::server::{PATIENCE, publish, with_params};
 
 const DEPOSIT: i64 = 1_000_000;
@@ -30,7 +30,7 @@ const SOON: Duration = Duration::from_secs(60);
 
 pub(super) struct Load {
     clients: Vec<Client>,
-    asked: Asked,
+    asked: CallCounts,
     runs: Arc<Mutex<Vec<Acknowledged>>>,
     /// Acknowledged jobs, with their expected results.
     jobs: Arc<Mutex<BTreeMap<String, i64>>>,
@@ -54,7 +54,7 @@ impl Load {
             "task": {"name": "tick", "queue_name": "ticks"}});
         let schedule = expect(at(0), "POST", "/api/v1/schedules", Some(tick), 201).await;
         let mut load = Load {
-            asked: Asked::default(),
+            asked: CallCounts::default(),
             runs: Arc::default(),
             jobs: Arc::default(),
             schedule: schedule["id"].as_str().unwrap().to_owned(),

@@ -8,7 +8,7 @@ use windlass_sdk::contract::Signal;
 
 use super::Cluster;
 use crate::http::{expect, seen, start};
-use crate::kill::{Asked, calls, waits, worker};
+use crate::kill::{CallCounts, calls, waits, worker};
 use crate::server::publish;
 
 /// Hints arrive within this time, on a busy machine too; polling takes half a minute.
@@ -42,7 +42,7 @@ async fn a_change_at_one_server_is_visible_at_another_at_once() {
     assert_eq!(claimed["jobs"].as_array().unwrap().len(), 1, "{claimed}");
 
     // A worker that registers with one is called by the other.
-    let (asked, stop) = (Asked::default(), CancellationToken::new());
+    let (asked, stop) = (CallCounts::default(), CancellationToken::new());
     let (listener, url) = windlass_sdk::worker::bind("http://127.0.0.1:0").await.unwrap();
     let working =
         tokio::spawn(worker(here.clone(), "doubler", &asked).listen(listener, url).run(stop.clone()));

@@ -13,7 +13,7 @@ use windlass_engine::run::Run;
 use windlass_engine::run::state::{Nest, Phase, ScopeState};
 use windlass_store::commit::Commit;
 use windlass_store::flow::{FlowChoice, FlowDraft, FlowRef, Publication, VersionDraft, VersionStatus};
-use windlass_store::log::{LogRow, Said};
+use windlass_store::log::{LogRow, LoggedLine};
 
 use super::*;
 
@@ -94,7 +94,7 @@ fn workflow_logs_say_every_event_as_the_engine_does() {
 fn workflow_logs_have_the_lines_that_workers_report() {
     let filled = fill!(replays::a_call_through_the_queue_makes_a_job_that_can_be_claimed);
     let run = filled.runs().remove(0).id;
-    let said = |level, data| Said { level, message: "half".to_owned(), data };
+    let said = |level, data| LoggedLine { level, message: "half".to_owned(), data };
     let lines = vec![
         said(Level::Warn, serde_json::json!({"percent": 50})),
         said(Level::Info, serde_json::Value::Null),
@@ -137,16 +137,16 @@ fn workflow_tasks_are_the_runs_with_the_states_of_their_nodes() {
                 Ok((ids, text::<String>(row, "status")?, money, error, modes, times, states))
             });
             let [(ids, status, money, error, modes, times, states)] = row.try_into().unwrap();
-            let (origin, standing) = (&run.origin, &run.standing);
+            let (origin, projection) = (&run.origin, &run.projection);
             assert_eq!(ids, (run.id.to_string(), origin.flow.to_string()));
-            let open = matches!(standing.status.word(), "waiting" | "paused" | "canceling");
-            assert_eq!(status, if open { "running" } else { standing.status.word() });
-            assert_eq!(money, (standing.cost.estimated.0, standing.cost.actual.0));
-            let fault = standing.error.as_ref();
+            let open = matches!(projection.status.word(), "waiting" | "paused" | "canceling");
+            assert_eq!(status, if open { "running" } else { projection.status.word() });
+            assert_eq!(money, (projection.cost.estimated.0, projection.cost.actual.0));
+            let fault = projection.error.as_ref();
             assert_eq!(error.0, fault.map(|error| error.node.to_string()));
             assert_eq!(error.1, fault.map(|error| error.fault.message.clone()));
             assert_eq!((modes.0.as_str(), modes.1.as_str()), ("all", "[]"));
-            assert_eq!(times, [standing.ended_at, Some(origin.created_at)]);
+            assert_eq!(times, [projection.ended_at, Some(origin.created_at)]);
             let (states, variables) = states;
             n += filled.compare_states(&run, &serde_json::from_str(&states).unwrap());
             filled.compare_variables(&run, &serde_json::from_str(&variables).unwrap());
@@ -162,7 +162,7 @@ impl Filled {
         let mut phases = BTreeMap::new();
         phases_of(&plan.root, &run.root, &NodePath::root(), &mut phases);
         let word = |phase: &Phase| match phase {
-            Phase::Open(_) if row.standing.ended_at.is_some() => "canceled",
+            Phase::Open(_) if row.projection.ended_at.is_some() => "canceled",
             Phase::Open(_) => "running",
             Phase::Pending | Phase::Done | Phase::Failed | Phase::Skipped | Phase::Canceled => phase.word(),
         };
@@ -183,7 +183,7 @@ impl Filled {
             let word = word(&state.phase);
             let time = |name: &str| moment(seen[name].as_str().map(str::to_owned));
             assert_eq!(time("startedAt"), state.entered_at);
-            let closed = state.ended_at.or(row.standing.ended_at).filter(|_| word != "running");
+            let closed = state.ended_at.or(row.projection.ended_at).filter(|_| word != "running");
             assert_eq!(time("completedAt"), closed, "{seen}");
             let job = windlass_engine::id::JobId::of_call(row.id, state.fence);
             let job =
@@ -201,7 +201,7 @@ impl Filled {
     fn compare_variables(&self, row: &RunRow, variables: &serde_json::Value) {
         let (plan, run) = self.folded(row);
         let mut shared = run.root.shared.unwrap_or_default();
-        if row.standing.ended_at.is_none() {
+        if row.projection.ended_at.is_none() {
             let holds =
                 |node: &&Node| matches!(node.kind, NodeKind::Fan(_) | NodeKind::Sub(_) | NodeKind::Loop(_));
             for node in plan.root.nodes.iter().filter(holds) {

@@ -19,7 +19,7 @@ const EXEC_TYPES: [(&str, ExecType); 3] =
     [("queue", ExecType::Queue), ("http", ExecType::Http), ("local_func", ExecType::Func)];
 
 /// Fields beside a node's configuration.
-struct Beside {
+struct OuterFields {
     retry: Option<Policy>,
     timeout_ms: u64,
     exec_type: Option<ExecType>,
@@ -81,8 +81,8 @@ fn warn_of_slip(word: &str, fields: &Fields<'_>, reader: &mut Reader) {
     }
 }
 
-fn beside(fields: &mut Fields<'_>, reader: &mut Reader) -> Beside {
-    Beside {
+fn beside(fields: &mut Fields<'_>, reader: &mut Reader) -> OuterFields {
+    OuterFields {
         retry: retry(fields, reader),
         timeout_ms: fields.whole("timeout_ms", reader).unwrap_or(0),
         exec_type: fields.word("exec_type", &EXEC_TYPES, reader),

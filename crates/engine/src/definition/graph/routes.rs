@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::DEFAULT_ACTION;
-use crate::definition::join::Early;
+use crate::definition::join::EarlyRead;
 use crate::definition::reader::{Reader, at_key, shown};
 use crate::definition::refs::{self, Within};
 use crate::plan::{Node, NodeIx, NodeKind, When};
@@ -65,7 +65,7 @@ pub(super) fn check_reads(
                 }
             };
             let place = place.map_or_else(|| at_key(path, &nodes[ix].key), str::to_owned);
-            reader.out_of_order(place, reason, hint, Early::Refused);
+            reader.out_of_order(place, reason, hint, EarlyRead::Refused);
         }
     }
 }

@@ -9,8 +9,8 @@ fn key(n: u64) -> String {
     charge_key(RunId::new(Uuid::from_u128(1)), "tts/3", crate::counter::Visit(n))
 }
 
-fn book(balance: i64) -> Book {
-    let mut book = Book::default();
+fn book(balance: i64) -> AccountLedger {
+    let mut book = AccountLedger::default();
     book.post(Movement::deposit("first", Amount(balance))).unwrap();
     book
 }
@@ -126,7 +126,7 @@ proptest! {
         // Few different estimates, so that closings often fit their charge.
         movements in prop::collection::vec(movement(), 0..150),
     ) {
-        let mut book = Book::default();
+        let mut book = AccountLedger::default();
         for mut movement in movements {
             if matches!(movement.kind, MovementKind::Charge | MovementKind::Settle | MovementKind::Refund) && movement.held.0.unsigned_abs() < 80 {
                 let estimate = (movement.held.0 % 2).abs() * 20 + 20;

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::super::decide::outside::is_reserved;
 use super::super::state::{Chosen, Nest, ScopeState, Shared};
-use super::super::view::Spot;
+use super::super::view::NodeRef;
 use super::super::{Run, Todo};
 use super::Applier;
 use crate::event::{ExecMode, Start};
@@ -108,7 +108,7 @@ pub(super) fn bytes(value: &Value) -> usize {
 
 /// The state a subflow or a branch begins with: its own shared state holds the fields of its input, but for those
 /// that only the engine writes.
-pub(super) fn inner_state(spot: &Spot<'_, '_>, run: &Run) -> Option<ScopeState> {
+pub(super) fn inner_state(spot: &NodeRef<'_, '_>, run: &Run) -> Option<ScopeState> {
     let owns = match (&spot.branch, &spot.node.kind) {
         (Some(arm), _) => match &arm.branch.body {
             Body::Scope(scope) => scope.owns_shared,
@@ -137,7 +137,7 @@ pub(super) fn inner_state(spot: &Spot<'_, '_>, run: &Run) -> Option<ScopeState> 
 
 /// Entries that one pass through the node opening here takes, if it is inside a fan: width is no cycle.
 /// A node that starts again after a failure has had them.
-pub(super) fn spare_entries(spot: &Spot<'_, '_>, n_turns: usize) -> u64 {
+pub(super) fn spare_entries(spot: &NodeRef<'_, '_>, n_turns: usize) -> u64 {
     let n = match (&spot.branch, &spot.node.kind) {
         (Some(arm), _) => match &arm.branch.body {
             Body::Scope(scope) => scope.nodes.len(),

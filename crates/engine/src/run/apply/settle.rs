@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::super::Todo;
 use super::super::facts::loop_fact;
 use super::super::state::{Nest, Phase, ScopeState};
-use super::super::view::Spot;
+use super::super::view::NodeRef;
 use super::{Applier, fan};
 use crate::money::Amount;
 use crate::path::NodePath;
@@ -237,7 +237,7 @@ pub(super) fn live_edges(dead: &[NodeIx]) -> impl FnMut(NodeIx) -> bool + use<> 
 }
 
 /// The output of a container, from its inner nodes.
-pub(in super::super) fn collected(spot: &Spot<'_, '_>) -> Arc<Value> {
+pub(in super::super) fn collected(spot: &NodeRef<'_, '_>) -> Arc<Value> {
     let of_scope = |scope: &ScopeState| scope.result.clone().unwrap_or_else(|| scope.shared_value());
     if let Some(arm) = &spot.branch {
         return arm.slot.scope.as_deref().map(of_scope).unwrap_or_default();
@@ -264,7 +264,7 @@ fn results(post: &Post, output: &Arc<Value>) -> Vec<(String, Arc<Value>)> {
 }
 
 /// Further writes of single kinds: variables, and the errors a fan collected.
-fn extra_results(spot: &Spot<'_, '_>, output: &Arc<Value>) -> Vec<(String, Arc<Value>)> {
+fn extra_results(spot: &NodeRef<'_, '_>, output: &Arc<Value>) -> Vec<(String, Arc<Value>)> {
     match (&spot.node.kind, spot.state.nest.as_deref()) {
         (NodeKind::Compute(Compute::Set(_)), _) => match &**output {
             Value::Object(fields) => fields.iter().map(|(k, v)| (k.clone(), Arc::new(v.clone()))).collect(),

@@ -8,11 +8,11 @@ use crate::input::{CallOutcome, Refusal};
 use crate::money::Bill;
 use crate::path::NodePath;
 use crate::run::state::{Stage, Status};
-use crate::run::view::Spot;
+use crate::run::view::NodeRef;
 
 impl Decider<'_> {
     /// A decision about the call at a place where one is made.
-    pub(super) fn call<'s>(&'s self, spot: &'s Spot<'s, 's>, path: &'s NodePath) -> CallDecider<'s> {
+    pub(super) fn call<'s>(&'s self, spot: &'s NodeRef<'s, 's>, path: &'s NodePath) -> CallDecider<'s> {
         let call = spot.call().expect("only calls are granted and answered");
         CallDecider { run: self.run, given: self.given, spot, path, call }
     }

@@ -15,7 +15,7 @@ use crate::plan::{Call, Exec, Prep};
 use crate::retry::{Fault, FaultKind, RETRY_AFTER_MS_MAX, WATCHDOG_MS};
 use crate::run::Run;
 use crate::run::state::{Stage, Work};
-use crate::run::view::Spot;
+use crate::run::view::NodeRef;
 use crate::time::Timestamp;
 use crate::weight::weigh;
 
@@ -26,7 +26,7 @@ pub const LOSSES_MAX: u32 = 3;
 pub(super) struct CallDecider<'a> {
     pub(super) run: &'a Run,
     pub(super) given: &'a Given,
-    pub(super) spot: &'a Spot<'a, 'a>,
+    pub(super) spot: &'a NodeRef<'a, 'a>,
     pub(super) path: &'a NodePath,
     pub(super) call: &'a Call,
 }

@@ -102,7 +102,7 @@ impl Decider<'_> {
     /// Refuses another round of a child run that had a part of its parent's budget: the parent may have spent the
     /// rest of that part.
     fn again_by_itself(&self) -> Result<(), Refusal> {
-        match self.run.benefactor() {
+        match self.run.paying_parent() {
             Some(Parent { run, node, .. }) => {
                 Err(Refusal::AgainByParent { parent: *run, node: node.clone() })
             }

@@ -13,10 +13,10 @@ use crate::plan::{NodeKind, Routing, Strategy, When};
 use crate::reference::{Seg, dig};
 use crate::retry::{Fault, FaultKind};
 use crate::run::state::{Nest, ScopeState};
-use crate::run::view::Spot;
+use crate::run::view::NodeRef;
 use crate::weight::{Excess, weigh};
 
-impl Spot<'_, '_> {
+impl NodeRef<'_, '_> {
     /// A node that ends by itself with this output; its action comes from the definition unless given.
     pub(super) fn done(&self, path: &NodePath, output: Arc<Value>, action: Option<String>) -> Event {
         if let Err(excess) = self.fits(&output) {

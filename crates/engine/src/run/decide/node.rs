@@ -15,7 +15,7 @@ use crate::path::NodePath;
 use crate::plan::{Body, Branches, Choice, Compute, Fan, LoopOver, NodeKind, Post, Routing, Timer};
 use crate::reference::{Facts, Seg, Template, dig};
 use crate::retry::{Fault, FaultKind};
-use crate::run::view::Spot;
+use crate::run::view::NodeRef;
 use crate::text::type_name;
 use crate::time::Timestamp;
 use crate::weight::{Excess, weigh, weigh_refs};
@@ -74,7 +74,7 @@ impl Decider<'_> {
         }
     }
 
-    fn choose(&self, spot: &Spot<'_, '_>, path: &NodePath, choice: &Choice) -> Vec<Event> {
+    fn choose(&self, spot: &NodeRef<'_, '_>, path: &NodePath, choice: &Choice) -> Vec<Event> {
         let view = spot.view(self.run, &spot.state.input);
         let mut events = Vec::new();
         let hit = choice.cases.iter().find_map(|(action, condition)| {
@@ -98,7 +98,7 @@ impl Decider<'_> {
         events
     }
 
-    fn compute(&self, spot: &Spot<'_, '_>, path: &NodePath, compute: &Compute) -> Vec<Event> {
+    fn compute(&self, spot: &NodeRef<'_, '_>, path: &NodePath, compute: &Compute) -> Vec<Event> {
         let view = spot.view(self.run, &spot.state.input);
         if let Compute::Test(condition) = compute {
             let (flag, mut events) = match condition.holds(&view, &self.given.meter) {
@@ -128,7 +128,7 @@ impl Decider<'_> {
         }
     }
 
-    fn open_timer(&self, spot: &Spot<'_, '_>, path: &NodePath, timer: &Timer) -> Event {
+    fn open_timer(&self, spot: &NodeRef<'_, '_>, path: &NodePath, timer: &Timer) -> Event {
         let view = spot.view(self.run, &spot.state.input);
         let until = match timer {
             Timer::Delay(template) => {
@@ -160,7 +160,7 @@ impl Decider<'_> {
         }
     }
 
-    fn open_wait(&self, spot: &Spot<'_, '_>, path: &NodePath) -> Event {
+    fn open_wait(&self, spot: &NodeRef<'_, '_>, path: &NodePath) -> Event {
         if let Some(arrived) = self.arrival(spot, path) {
             return arrived;
         }
@@ -174,12 +174,12 @@ impl Decider<'_> {
     }
 
     /// The place an item of the agenda names. Items are made from the plan, so it is always there.
-    pub(super) fn spot<'s>(&'s self, path: &NodePath) -> Spot<'s, 's> {
+    pub(super) fn spot<'s>(&'s self, path: &NodePath) -> NodeRef<'s, 's> {
         self.run.spot(self.plan, path).expect("the agenda names places of the run")
     }
 }
 
-fn open_fan(spot: &Spot<'_, '_>, path: &NodePath, fan: &Fan) -> Event {
+fn open_fan(spot: &NodeRef<'_, '_>, path: &NodePath, fan: &Fan) -> Event {
     let opened = |n, names| Event::Opened { node: path.clone(), n, names };
     match &fan.branches {
         Branches::Fixed(list) => opened(list.len(), Vec::new()),
@@ -201,7 +201,7 @@ fn open_fan(spot: &Spot<'_, '_>, path: &NodePath, fan: &Fan) -> Event {
     }
 }
 
-fn open_loop(spot: &Spot<'_, '_>, path: &NodePath, over: &LoopOver) -> Event {
+fn open_loop(spot: &NodeRef<'_, '_>, path: &NodePath, over: &LoopOver) -> Event {
     let n = match (over, &*spot.state.input) {
         (LoopOver::Array(_), Value::Array(items)) => Ok(items.len()),
         (LoopOver::Array(_), other) => Err(format!("a loop over an array got {}", type_name(other))),
@@ -219,7 +219,7 @@ fn open_loop(spot: &Spot<'_, '_>, path: &NodePath, over: &LoopOver) -> Event {
 
 /// Whether a ready node of a join scope is skipped: no live edge leads to it, or one of its dependencies
 /// failed. Where a run starts by name, nothing leads there and nothing needs to.
-pub(super) fn is_dead(spot: &Spot<'_, '_>) -> bool {
+pub(super) fn is_dead(spot: &NodeRef<'_, '_>) -> bool {
     let level = spot.level;
     let started = level.state.chosen.as_ref().is_some_and(|chosen| chosen.starts.contains(&spot.ix));
     let joins = matches!(level.scope.routing, Routing::Join { .. }) && spot.state.n_in_settled > 0;

@@ -12,7 +12,7 @@ use crate::money::{Amount, Reserve};
 use crate::path::NodePath;
 use crate::plan::NodeKind;
 use crate::run::state::{Activity, Phase, Stage};
-use crate::run::view::Spot;
+use crate::run::view::NodeRef;
 use crate::weight::weigh;
 
 /// Shared keys that belong to the engine.
@@ -60,7 +60,7 @@ impl Decider<'_> {
         waits.then(|| self.arrival(&spot, path)).flatten()
     }
 
-    pub(super) fn arrival(&self, spot: &Spot<'_, '_>, path: &NodePath) -> Option<Event> {
+    pub(super) fn arrival(&self, spot: &NodeRef<'_, '_>, path: &NodePath) -> Option<Event> {
         let view = spot.view(self.run, &spot.state.input);
         match &spot.node.kind {
             NodeKind::Wait(wait) => {
@@ -198,7 +198,7 @@ impl Decider<'_> {
         if budget < Amount::ZERO {
             return Err(bad("$.budget", "must not be negative".to_owned()));
         }
-        match self.run.benefactor() {
+        match self.run.paying_parent() {
             Some(parent) => Err(Refusal::BudgetOfParent { parent: parent.run }),
             None => Ok(vec![self.funded(budget)]),
         }
@@ -224,7 +224,7 @@ impl Decider<'_> {
 }
 
 /// A wait ends with the signal's value; the action may be fixed, in the value, or the value itself.
-fn wait_done(spot: &Spot<'_, '_>, path: &NodePath, value: Value) -> Event {
+fn wait_done(spot: &NodeRef<'_, '_>, path: &NodePath, value: Value) -> Event {
     let post = &spot.node.post;
     let keyed = || post.action_key.as_ref().and_then(|_| action_text(&value));
     let action = action_of(post, &value).or_else(keyed);

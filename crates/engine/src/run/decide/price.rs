@@ -37,8 +37,8 @@ impl CallDecider<'_> {
             events.push(Event::Logged { level: Level::Info, node, message });
             return Ok(None);
         }
-        let borne = run.cost.borne();
-        let over_budget = run.budget.is_some_and(|budget| borne.saturating_add(amount) > budget);
+        let spent = run.cost.spent();
+        let over_budget = run.budget.is_some_and(|budget| spent.saturating_add(amount) > budget);
         let budget = Waiting::Budget { amount, child: false };
         if !over_budget && run.is_held_by_children(Amount(amount.0)) {
             return Err(Box::new(Event::Waiting { node: path.clone(), wait: budget }));
@@ -85,7 +85,7 @@ impl CallDecider<'_> {
                 wait: Waiting::Budget { amount, child: true },
             }));
         }
-        let left = budget.saturating_sub(run.cost.borne()).saturating_sub(charge.unwrap_or(Amount::ZERO));
+        let left = budget.saturating_sub(run.cost.spent()).saturating_sub(charge.unwrap_or(Amount::ZERO));
         Ok(Some(left.max(Amount::ZERO)))
     }
 }

@@ -11,7 +11,7 @@ use crate::path::NodePath;
 use crate::plan::{NodeKind, SubFailure, When};
 use crate::retry::{Fault, FaultKind};
 use crate::run::state::{FanState, Nest, Phase, ScopeState};
-use crate::run::view::Spot;
+use crate::run::view::NodeRef;
 use crate::weight::weigh;
 
 impl Decider<'_> {
@@ -130,7 +130,13 @@ impl Decider<'_> {
         events
     }
 
-    fn sub_failed(&self, spot: &Spot<'_, '_>, path: &NodePath, inner: &ScopeState, on: &SubFailure) -> Event {
+    fn sub_failed(
+        &self,
+        spot: &NodeRef<'_, '_>,
+        path: &NodePath,
+        inner: &ScopeState,
+        on: &SubFailure,
+    ) -> Event {
         let fault = uncaught(inner.fault.clone());
         let restart = match on {
             SubFailure::Ignore => {

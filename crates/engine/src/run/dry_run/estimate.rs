@@ -12,10 +12,10 @@ use crate::plan::Prep;
 use crate::reference::{Ref, Root, Seg, Template, dig};
 use crate::run::Run;
 use crate::run::decide::estimated;
-use crate::run::view::Spot;
+use crate::run::view::NodeRef;
 
 /// The charge of a call; `None` = free or unknown. A call that was made before is estimated with the same input.
-pub(super) fn estimate(run: &Run, spot: &Spot<'_, '_>, budget: &mut EstimateBudget) -> Option<Amount> {
+pub(super) fn estimate(run: &Run, spot: &NodeRef<'_, '_>, budget: &mut EstimateBudget) -> Option<Amount> {
     let call = spot.call()?;
     let (cost, price) = (call.cost.as_ref(), run.start.prices.get(spot.service().unwrap_or_default()));
     if let Some(amount) = crate::money::fixed(cost, price) {
@@ -31,7 +31,7 @@ pub(super) fn estimate(run: &Run, spot: &Spot<'_, '_>, budget: &mut EstimateBudg
 }
 
 /// Whether the input of the call fits into the budget. The run weighs it in the same way when it grants the call.
-fn takes_input(run: &Run, spot: &Spot<'_, '_>, budget: &mut EstimateBudget) -> bool {
+fn takes_input(run: &Run, spot: &NodeRef<'_, '_>, budget: &mut EstimateBudget) -> bool {
     let (prep, base) = match &spot.branch {
         Some(arm) if arm.slot.input.is_some() => return true,
         Some(arm) => (&arm.branch.prep, &spot.state.input),
@@ -45,7 +45,7 @@ fn takes_input(run: &Run, spot: &Spot<'_, '_>, budget: &mut EstimateBudget) -> b
 }
 
 /// A param of a call that was never made; `None` where it depends on nodes that have not run.
-fn param(run: &Run, spot: &Spot<'_, '_>, reference: &Ref, budget: &mut EstimateBudget) -> Option<Value> {
+fn param(run: &Run, spot: &NodeRef<'_, '_>, reference: &Ref, budget: &mut EstimateBudget) -> Option<Value> {
     if reference.root != Root::Params {
         return None;
     }

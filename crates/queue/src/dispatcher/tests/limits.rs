@@ -1,7 +1,7 @@
 //! Wake-ups when limits allow another job.
 
 use windlass_engine::job::JobOutcome;
-use windlass_store::job::{HeldRow, KeyRows, KeyTurn};
+use windlass_store::job::{HeldRow, KeyBatch, KeyRows};
 use windlass_store::queue::{Held, QueueLimits, Rate};
 
 use super::*;
@@ -31,7 +31,7 @@ fn answer(mut fill: StoreRead<'_>, rows: &[JobRow], held: &[HeldRow]) {
 
 /// The same jobs without limit keys.
 fn by_key(rows: &[JobRow]) -> KeyRows {
-    let turn = KeyTurn { key: String::new(), priority: 0, rows: rows.to_vec(), is_all: true };
+    let turn = KeyBatch { key: String::new(), priority: 0, rows: rows.to_vec(), is_all: true };
     KeyRows { turns: Vec::from_iter((!rows.is_empty()).then_some(turn)), rest: None }
 }
 

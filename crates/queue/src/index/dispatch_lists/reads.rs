@@ -1,7 +1,7 @@
 //! Lists that need a read of the store, and their state before, during and after it.
 
 use windlass_engine::time::Timestamp;
-use windlass_store::job::{Portion, ReadyPlace};
+use windlass_store::job::{Portion, ReadyCursor};
 
 use super::DispatchLists;
 use crate::dispatcher::ClaimQuery;
@@ -50,7 +50,7 @@ impl DispatchLists {
     }
 
     /// The first position at which one of these lists is incomplete; `None` = its start.
-    pub(in crate::index) fn unknown_from(&self, query: &ClaimQuery) -> Option<ReadyPlace> {
+    pub(in crate::index) fn unknown_from(&self, query: &ClaimQuery) -> Option<ReadyCursor> {
         let queues = self.queues.unknown_from(&query.queues)?;
         let services = self.services.unknown_from(&query.services)?;
         [queues, services].into_iter().flatten().min().map(ReadyKey::position)

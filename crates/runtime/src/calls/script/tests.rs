@@ -3,7 +3,7 @@ use windlass_engine::id::RunId;
 use windlass_engine::plan::Exec;
 use windlass_engine::retry::Fault;
 
-use super::super::tests::{fault, order, server};
+use super::super::tests::{fault, server, spec};
 use super::*;
 
 fn code(language: &str, code: &str) -> Script {
@@ -13,8 +13,8 @@ fn code(language: &str, code: &str) -> Script {
 #[tokio::test]
 async fn scripts_are_off_unless_allowed() {
     let runtime = server(Settings::default()).await;
-    let order = order(Exec::Script(Box::new(code("sh", "echo hi"))));
-    let reported = runtime.calls().call(&order, &CancellationToken::new()).await;
+    let spec = spec(Exec::Script(Box::new(code("sh", "echo hi"))));
+    let reported = runtime.calls().call(&spec, &CancellationToken::new()).await;
     let message = "scripts are off: start the server with --allow-scripts";
     assert_eq!(*fault(&reported), Fault::new(FaultKind::Error, message).permanent());
 }

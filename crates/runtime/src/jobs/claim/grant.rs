@@ -166,7 +166,7 @@ impl ClaimWriter {
                     if stored.rev < row.rev {
                         dispatch.forget(row.id());
                     }
-                    self.state().heard([stored]);
+                    self.state().offer_rows([stored]);
                 }
                 // It is claimed or has ended; the server that wrote that keeps its wake-up.
                 None => dispatch.give_up(row),

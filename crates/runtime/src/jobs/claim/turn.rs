@@ -7,7 +7,7 @@
 use windlass_engine::time::Timestamp;
 use windlass_queue::QueueTurn;
 use windlass_store::StoreError;
-use windlass_store::commit::{Commit, JobChange, Turn as Taken};
+use windlass_store::commit::{Commit, JobChange, QueueGuard};
 use windlass_store::error::Subject;
 use windlass_store::queue::Spent;
 
@@ -62,14 +62,14 @@ impl ClaimWriter {
         let Some(expected) = dispatch.next_turn(turn) else {
             return Err(StoreError::Conflict { what: what(), expected: 0, found: 0 });
         };
-        let turns = vec![Taken { queue: turn.queue.clone(), expected, spent }];
+        let turns = vec![QueueGuard { queue: turn.queue.clone(), expected, spent }];
         let commit =
             Commit { jobs: changes.clone(), turns, ..Commit::new(self.project(), new_command(), now) };
         let written = self.ctx().commit_looked_up(commit).await;
         match &written {
             Ok(()) => {
                 dispatch.had_turn(turn);
-                self.jobs.heard_of_changes(changes);
+                self.jobs.apply_changes(changes);
             }
             // One of the jobs is not there to be claimed; the turn is still to be had.
             Err(StoreError::Conflict { what: Subject::Job(_), .. }) => {}

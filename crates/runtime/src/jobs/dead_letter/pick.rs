@@ -7,7 +7,7 @@ use windlass_store::StoreError;
 use windlass_store::job::{JobQuery, JobRow};
 use windlass_store::page::{Cursor, Order, Part};
 
-use super::{DEAD_LETTERS_MAX, LetterSelector, MovedDeadLetters, PART_MAX};
+use super::{DEAD_LETTERS_MAX, DeadLetterSelector, MovedDeadLetters, PART_MAX};
 use crate::RuntimeError;
 use crate::bounded::map_concurrent;
 use crate::jobs::Jobs;
@@ -17,12 +17,12 @@ use crate::part::RuntimePart;
 const READ_CONCURRENCY: usize = 32;
 
 /// The dead letters that are still to be moved.
-pub(super) struct LetterPicker {
+pub(super) struct DeadLetterPicker {
     queue: String,
-    left: RemainingLetters,
+    left: RemainingDeadLetters,
 }
 
-enum RemainingLetters {
+enum RemainingDeadLetters {
     /// So many, of a group or of all, from this place on.
     Oldest {
         fingerprint: Option<String>,
@@ -32,31 +32,31 @@ enum RemainingLetters {
     Ids(VecDeque<JobId>),
 }
 
-impl LetterPicker {
-    pub(super) fn new(queue: String, letters: LetterSelector) -> Self {
-        let oldest = |fingerprint, max: usize| RemainingLetters::Oldest {
+impl DeadLetterPicker {
+    pub(super) fn new(queue: String, letters: DeadLetterSelector) -> Self {
+        let oldest = |fingerprint, max: usize| RemainingDeadLetters::Oldest {
             fingerprint,
             n: max.min(DEAD_LETTERS_MAX),
             from: None,
         };
         let left = match letters {
-            LetterSelector::Oldest(max) => oldest(None, max),
-            LetterSelector::Group { fingerprint, max } => oldest(Some(fingerprint), max),
-            LetterSelector::Ids(ids) => {
+            DeadLetterSelector::Oldest(max) => oldest(None, max),
+            DeadLetterSelector::Group { fingerprint, max } => oldest(Some(fingerprint), max),
+            DeadLetterSelector::Ids(ids) => {
                 // One that is named twice is meant once.
                 let mut seen = HashSet::new();
                 let ids = ids.into_iter().take(DEAD_LETTERS_MAX).filter(|id| seen.insert(*id));
-                RemainingLetters::Ids(ids.collect())
+                RemainingDeadLetters::Ids(ids.collect())
             }
         };
-        LetterPicker { queue, left }
+        DeadLetterPicker { queue, left }
     }
 
     /// A part was moved by the same request before: there is so much less to do.
     pub(super) fn pass_over(&mut self) {
         match &mut self.left {
-            RemainingLetters::Oldest { n, .. } => *n = n.saturating_sub(PART_MAX),
-            RemainingLetters::Ids(ids) => drop(ids.drain(..PART_MAX.min(ids.len()))),
+            RemainingDeadLetters::Oldest { n, .. } => *n = n.saturating_sub(PART_MAX),
+            RemainingDeadLetters::Ids(ids) => drop(ids.drain(..PART_MAX.min(ids.len()))),
         }
     }
 
@@ -67,8 +67,8 @@ impl LetterPicker {
         so_far: &mut MovedDeadLetters,
     ) -> Result<Option<Vec<JobRow>>, RuntimeError> {
         match &mut self.left {
-            RemainingLetters::Oldest { n: 0, .. } => Ok(None),
-            RemainingLetters::Oldest { fingerprint, n, from } => {
+            RemainingDeadLetters::Oldest { n: 0, .. } => Ok(None),
+            RemainingDeadLetters::Oldest { fingerprint, n, from } => {
                 let limit = PART_MAX.min(*n);
                 let part = Part { order: Order::Oldest, cursor: from.take(), limit, ..Part::default() };
                 let query = JobQuery {
@@ -83,8 +83,8 @@ impl LetterPicker {
                 *from = page.next;
                 Ok(Some(page.items))
             }
-            RemainingLetters::Ids(ids) if ids.is_empty() => Ok(None),
-            RemainingLetters::Ids(ids) => {
+            RemainingDeadLetters::Ids(ids) if ids.is_empty() => Ok(None),
+            RemainingDeadLetters::Ids(ids) => {
                 let some = ids.drain(..PART_MAX.min(ids.len())).collect();
                 let mut rows = Vec::new();
                 for (id, row) in stored(jobs, some).await? {

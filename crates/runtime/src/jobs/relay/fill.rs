@@ -8,10 +8,10 @@ use uuid::Uuid;
 use windlass_engine::id::JobId;
 use windlass_engine::time::Timestamp;
 use windlass_queue::redis::{HIGHEST, LOWEST, ReadyEntry, RedisConnection, RedisUpdate};
-use windlass_store::job::{JobQuery, JobRow, JobStatus, ReadyPlace, ReadyQuery};
+use windlass_store::job::{JobQuery, JobRow, JobStatus, ReadyCursor, ReadyQuery};
 use windlass_store::page::{NameRange, Order, Part};
 
-use super::{BATCH_MAX, Broken, Relay};
+use super::{BATCH_MAX, LinkError, Relay};
 use crate::RuntimeError;
 use crate::jobs::relay::RedisRelay;
 use crate::part::RuntimePart;
@@ -32,7 +32,11 @@ const PAGE_SIZE: usize = 100;
 
 impl RedisRelay {
     /// Fills all of Redis, unless another server has begun to.
-    pub(super) async fn fill_everything(&self, link: &RedisConnection, relay: &Relay) -> Result<(), Broken> {
+    pub(super) async fn fill_everything(
+        &self,
+        link: &RedisConnection,
+        relay: &Relay,
+    ) -> Result<(), LinkError> {
         let since = self.clock().now();
         tokio::time::sleep(FILL_DELAY).await;
         let by = self.owner().server.to_string();
@@ -58,7 +62,7 @@ impl RedisRelay {
         relay: &Relay,
         now: Timestamp,
         was_empty: bool,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), LinkError> {
         let queues = self.store().queues(self.project(), NameRange::All, now).await;
         let queues = queues.map_err(RuntimeError::from)?;
         for queue in queues.iter().filter(|queue| queue.oldest_due_at.is_some()) {
@@ -79,7 +83,7 @@ impl RedisRelay {
         link: &RedisConnection,
         relay: &Relay,
         queue: &str,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), LinkError> {
         // Before the store is read, so that jobs that are added meanwhile stay.
         link.fill(queue, &[], true, None).await?;
         let query = ReadyQuery {
@@ -89,12 +93,12 @@ impl RedisRelay {
             ..ReadyQuery::default()
         };
         let places =
-            self.store().ready_places(self.project(), query.clone()).await.map_err(RuntimeError::from)?;
+            self.store().ready_cursors(self.project(), query.clone()).await.map_err(RuntimeError::from)?;
         // The jobs of runs among them are the first of these.
         let of_runs = ReadyQuery { is_of_runs: true, limit: places.len(), ..query };
         let runs = match places.is_empty() {
             true => Vec::new(),
-            false => self.store().ready_places(self.project(), of_runs).await.map_err(RuntimeError::from)?,
+            false => self.store().ready_cursors(self.project(), of_runs).await.map_err(RuntimeError::from)?,
         };
         let runs: HashSet<JobId> = runs.iter().map(|place| place.id).collect();
         let more = places.last().filter(|_| places.len() >= QUEUE_MAX).map(|last| last.priority);
@@ -120,7 +124,7 @@ impl RedisRelay {
 
     /// Gives Redis the first jobs of runs of each class that is behind more than Redis has, for the turns that are kept
     /// for them.
-    pub(super) async fn fill_classes(&self, link: &RedisConnection, queue: &str) -> Result<(), Broken> {
+    pub(super) async fn fill_classes(&self, link: &RedisConnection, queue: &str) -> Result<(), LinkError> {
         for class in LOWEST..HIGHEST {
             link.fill_class(queue, class, &self.first_of_class(queue, class).await?).await?;
         }
@@ -128,8 +132,8 @@ impl RedisRelay {
     }
 
     /// The first jobs of runs of a class.
-    async fn first_of_class(&self, queue: &str, class: i32) -> Result<Vec<ReadyEntry>, Broken> {
-        let start = ReadyPlace { priority: class, due_at: Timestamp(i64::MIN), id: JobId::new(Uuid::nil()) };
+    async fn first_of_class(&self, queue: &str, class: i32) -> Result<Vec<ReadyEntry>, LinkError> {
+        let start = ReadyCursor { priority: class, due_at: Timestamp(i64::MIN), id: JobId::new(Uuid::nil()) };
         let query = ReadyQuery {
             queues: vec![queue.to_owned()],
             is_of_runs: true,
@@ -138,13 +142,18 @@ impl RedisRelay {
             limit: CLASS_MAX,
             ..ReadyQuery::default()
         };
-        let places = self.store().ready_places(self.project(), query).await.map_err(RuntimeError::from)?;
+        let places = self.store().ready_cursors(self.project(), query).await.map_err(RuntimeError::from)?;
         let of_class = places.iter().filter(|place| place.priority == class);
         Ok(of_class.map(|place| entry(queue, place, true)).collect())
     }
 
     /// Shows where jobs are that cannot be popped.
-    async fn show(&self, link: &RedisConnection, mut query: JobQuery, now: Timestamp) -> Result<(), Broken> {
+    async fn show(
+        &self,
+        link: &RedisConnection,
+        mut query: JobQuery,
+        now: Timestamp,
+    ) -> Result<(), LinkError> {
         query.part = Part { order: Order::Oldest, limit: PAGE_SIZE, ..Part::default() };
         let mut n = 0;
         while n < SHOWN_MAX {
@@ -164,6 +173,6 @@ impl RedisRelay {
     }
 }
 
-fn entry(queue: &str, place: &ReadyPlace, is_run: bool) -> ReadyEntry {
+fn entry(queue: &str, place: &ReadyCursor, is_run: bool) -> ReadyEntry {
     ReadyEntry { queue: queue.to_owned(), priority: place.priority, job: place.id, is_run }
 }

@@ -12,7 +12,7 @@ fn keyed(key: &str) -> JobSpec {
 fn paths(error: CreateError) -> Vec<String> {
     match error {
         CreateError::Problems(problems) => problems.into_iter().map(|problem| problem.path).collect(),
-        error @ (CreateError::Short { .. } | CreateError::Runtime(_)) => panic!("{error}"),
+        error @ (CreateError::InsufficientFunds { .. } | CreateError::Runtime(_)) => panic!("{error}"),
     }
 }
 

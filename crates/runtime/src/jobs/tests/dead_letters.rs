@@ -7,7 +7,7 @@ use windlass_store::page::{Order, Part};
 
 use super::*;
 
-fn replay(letters: LetterSelector, id: &str) -> ReplayRequest {
+fn replay(letters: DeadLetterSelector, id: &str) -> ReplayRequest {
     let queue = "q".to_owned();
     ReplayRequest { queue, letters, id: id.to_owned(), priority: None, patch: None, per_second: None }
 }
@@ -46,7 +46,7 @@ async fn the_oldest_letters_are_tried_again_as_asked() {
     let dead = server.dead_ones(5, one_try(), "no").await;
     assert_eq!(server.letters("q").await, dead);
     let patch = Some(json!({"n": null, "extra": {"deep": true}}));
-    let replay = ReplayRequest { priority: Some(7), patch, ..replay(LetterSelector::Oldest(3), "r") };
+    let replay = ReplayRequest { priority: Some(7), patch, ..replay(DeadLetterSelector::Oldest(3), "r") };
     let moved = server.jobs().dead_letters().replay(replay).await.unwrap();
     assert_eq!(moved, MovedDeadLetters { moved: dead[..3].to_vec(), refused: Vec::new() });
     assert_eq!(server.letters("q").await, dead[3..]);
@@ -66,12 +66,14 @@ async fn the_oldest_letters_are_tried_again_as_asked() {
 async fn the_same_replay_again_moves_nothing_again() {
     let server = on_disk().await;
     let dead = server.dead_ones(3, one_try(), "no").await;
-    let moved = server.jobs().dead_letters().replay(replay(LetterSelector::Oldest(2), "r")).await.unwrap();
+    let moved =
+        server.jobs().dead_letters().replay(replay(DeadLetterSelector::Oldest(2), "r")).await.unwrap();
     assert_eq!(moved.moved, dead[..2]);
-    let again = server.jobs().dead_letters().replay(replay(LetterSelector::Oldest(2), "r")).await.unwrap();
+    let again =
+        server.jobs().dead_letters().replay(replay(DeadLetterSelector::Oldest(2), "r")).await.unwrap();
     assert_eq!(again, MovedDeadLetters::default());
     assert_eq!(server.letters("q").await, dead[2..], "not the next ones either");
-    let ids = || replay(LetterSelector::Ids(vec![dead[2], dead[2]]), "s");
+    let ids = || replay(DeadLetterSelector::Ids(vec![dead[2], dead[2]]), "s");
     assert_eq!(server.jobs().dead_letters().replay(ids()).await.unwrap().moved, dead[2..]);
     let claimed = server.take("q", 9).await;
     let failed = CallOutcome::Failed(Fault::new(FaultKind::Error, "again"));
@@ -79,7 +81,7 @@ async fn the_same_replay_again_moves_nothing_again() {
     assert_eq!(server.letters("q").await, dead, "they died again");
     assert_eq!(server.jobs().dead_letters().replay(ids()).await.unwrap(), MovedDeadLetters::default());
     assert_eq!(
-        server.jobs().dead_letters().replay(replay(LetterSelector::Oldest(9), "t")).await.unwrap().moved,
+        server.jobs().dead_letters().replay(replay(DeadLetterSelector::Oldest(9), "t")).await.unwrap().moved,
         dead
     );
 }
@@ -88,11 +90,13 @@ async fn the_same_replay_again_moves_nothing_again() {
 async fn a_replay_that_was_cut_short_goes_on_where_it_stopped() {
     let server = on_disk().await;
     let dead = server.dead_ones(260, one_try(), "no").await;
-    let request = || ReplayRequest { per_second: Some(100), ..replay(LetterSelector::Oldest(230), "r") };
+    let request = || ReplayRequest { per_second: Some(100), ..replay(DeadLetterSelector::Oldest(230), "r") };
     // The state after a server that died after the first part.
     let mut first = MovedDeadLetters::default();
-    let action =
-        super::super::dead_letter::LetterAction::Replay { replay: request(), since: server.clock().now() };
+    let action = super::super::dead_letter::DeadLetterAction::Replay {
+        replay: request(),
+        since: server.clock().now(),
+    };
     let mut rows = Vec::new();
     for id in &dead[..100] {
         rows.extend(server.store().job(server.project(), *id).await.unwrap());
@@ -122,9 +126,14 @@ async fn letters_that_are_named_are_looked_at_one_by_one() {
     let cancelled = server.jobs().create_job(spec("q")).await.unwrap().job;
     server.jobs().cancel_job(cancelled).await.unwrap();
     let unknown = JobId::new(Uuid::now_v7());
-    server.jobs().dead_letters().discard("q", LetterSelector::Ids(vec![dead[1]]), "no use").await.unwrap();
+    server
+        .jobs()
+        .dead_letters()
+        .discard("q", DeadLetterSelector::Ids(vec![dead[1]]), "no use")
+        .await
+        .unwrap();
     let ids = vec![dead[2], elsewhere, queued, unknown, cancelled, dead[1], dead[0]];
-    let moved = server.jobs().dead_letters().replay(replay(LetterSelector::Ids(ids), "r")).await.unwrap();
+    let moved = server.jobs().dead_letters().replay(replay(DeadLetterSelector::Ids(ids), "r")).await.unwrap();
     assert_eq!(moved.moved, [dead[2], dead[0]]);
     let not_dead = |status| Some(JobRefusal::NotDead { status });
     let mut expected = vec![
@@ -152,7 +161,7 @@ async fn a_group_is_replayed_without_the_others() {
     assert_eq!(groups.iter().map(|group| group.n).collect::<Vec<_>>(), [4, 1]);
     assert_eq!((groups[0].latest, groups[0].reason.message.as_str()), (more[0], "disk 12 is full"));
     let fingerprint = groups[0].fingerprint.clone();
-    let group = |max| LetterSelector::Group { fingerprint: fingerprint.clone(), max };
+    let group = |max| DeadLetterSelector::Group { fingerprint: fingerprint.clone(), max };
     let moved = server.jobs().dead_letters().replay(replay(group(2), "r")).await.unwrap();
     assert_eq!(moved.moved, full[..2]);
     let moved = server.jobs().dead_letters().replay(replay(group(99), "s")).await.unwrap();
@@ -165,7 +174,7 @@ async fn a_slow_replay_is_spread_over_time() {
     let server = on_disk().await;
     let dead = server.dead_ones(120, one_try(), "no").await;
     let begun = server.clock().now();
-    let slow = ReplayRequest { per_second: Some(10), ..replay(LetterSelector::Oldest(120), "r") };
+    let slow = ReplayRequest { per_second: Some(10), ..replay(DeadLetterSelector::Oldest(120), "r") };
     assert_eq!(server.jobs().dead_letters().replay(slow).await.unwrap().moved, dead);
     let ended = server.clock().now();
     assert!(matches!(server.state(dead[0]).await, State::Queued { .. }));
@@ -189,14 +198,15 @@ async fn a_letter_whose_key_is_taken_stays_a_letter() {
     let second = server.dead_ones(1, keyed(), "no").await[0];
     let free = server.dead_ones(1, one_try(), "no").await[0];
     // The older one of two letters gets their key.
-    let moved = server.jobs().dead_letters().replay(replay(LetterSelector::Oldest(9), "r")).await.unwrap();
+    let moved =
+        server.jobs().dead_letters().replay(replay(DeadLetterSelector::Oldest(9), "r")).await.unwrap();
     assert_eq!(moved.moved, [first, free]);
     let taken = JobRefusal::KeyTaken { key: "k".to_owned(), existing: first };
     assert_eq!(moved.refused, [(second, Some(taken))]);
     assert_eq!(server.letters("q").await, [second]);
     server.jobs().cancel_job(first).await.unwrap();
     assert_eq!(
-        server.jobs().dead_letters().replay(replay(LetterSelector::Oldest(9), "s")).await.unwrap().moved,
+        server.jobs().dead_letters().replay(replay(DeadLetterSelector::Oldest(9), "s")).await.unwrap().moved,
         [second]
     );
 }
@@ -208,7 +218,7 @@ async fn letters_are_given_up_for_a_reason() {
     let moved = server
         .jobs()
         .dead_letters()
-        .discard("q", LetterSelector::Oldest(2), "nobody needs them")
+        .discard("q", DeadLetterSelector::Oldest(2), "nobody needs them")
         .await
         .unwrap();
     assert_eq!(moved.moved, dead[..2]);
@@ -219,7 +229,7 @@ async fn letters_are_given_up_for_a_reason() {
     let moved = server
         .jobs()
         .dead_letters()
-        .discard("q", LetterSelector::Ids(vec![queued, dead[2]]), "x")
+        .discard("q", DeadLetterSelector::Ids(vec![queued, dead[2]]), "x")
         .await
         .unwrap();
     assert_eq!(moved.moved, dead[2..]);
@@ -244,7 +254,7 @@ async fn race(ids: [&'static str; 6]) {
     let begin = |id| {
         let server = server.clone();
         tokio::spawn(async move {
-            server.jobs().dead_letters().replay(replay(LetterSelector::Oldest(250), id)).await
+            server.jobs().dead_letters().replay(replay(DeadLetterSelector::Oldest(250), id)).await
         })
     };
     let racers: Vec<_> = ids.into_iter().map(begin).collect();

@@ -43,7 +43,7 @@ async fn every_event_of_a_job_is_counted_once() {
         .dead_letters()
         .replay(ReplayRequest {
             queue: "q".to_owned(),
-            letters: LetterSelector::Oldest(1),
+            letters: DeadLetterSelector::Oldest(1),
             id: "r".to_owned(),
             priority: None,
             patch: None,

@@ -141,7 +141,7 @@ async fn a_deposit_that_woke_no_run_is_followed_up_by_the_next_server() {
         after.says(&job, json!({ "n": 1 })).await;
         assert_eq!(after.runs().wait_ended(run, PATIENCE).await.unwrap(), Some(RunStatus::Completed));
         assert_eq!(after.money().account("acme").await.unwrap().balance, Amount::ZERO);
-        assert!(after.store().accounts_in_need(after.project(), None).await.unwrap().is_empty());
+        assert!(after.store().accounts_with_waiters(after.project(), None).await.unwrap().is_empty());
     }
 }
 
@@ -228,12 +228,12 @@ async fn a_run_carries_the_prices_of_the_services_it_can_call() {
 async fn a_look_that_failed_is_made_again() {
     let is_away = Arc::new(AtomicBool::new(false));
     let away = is_away.clone();
-    let on_accounts_in_need = move |account: Option<&str>| match account {
+    let on_accounts_with_waiters = move |account: Option<&str>| match account {
         Some(_) if away.swap(false, Ordering::SeqCst) => Err(unavailable()),
         Some(_) | None => Ok(()),
     };
-    let on_accounts_in_need = Box::new(on_accounts_in_need);
-    let store = Arc::new(FaultyStore { on_accounts_in_need, ..FaultyStore::default() });
+    let on_accounts_with_waiters = Box::new(on_accounts_with_waiters);
+    let store = Arc::new(FaultyStore { on_accounts_with_waiters, ..FaultyStore::default() });
     let server = server(&store).await;
     let new = stage(&server, 70).await;
     let first = server.runs().start(new.clone()).await.unwrap().run;

@@ -30,7 +30,10 @@ async fn a_dropped_check_leaves_the_account_to_others() {
 fn a_run_is_told_again_only_when_it_needs_something_else() {
     let run = |n: u128| RunId::new(uuid::Uuid::from_u128(n));
     let rows = |needs: [i64; 2]| {
-        vec![InNeed { run: run(1), needs: Amount(needs[0]) }, InNeed { run: run(2), needs: Amount(needs[1]) }]
+        vec![
+            BalanceWaiter { run: run(1), needs: Amount(needs[0]) },
+            BalanceWaiter { run: run(2), needs: Amount(needs[1]) },
+        ]
     };
     let mut told = BTreeSet::new();
     assert_eq!(affordable(rows([30, 30]), Amount(50), &mut told), [(run(1), Amount(50))]);

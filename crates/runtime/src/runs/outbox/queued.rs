@@ -34,7 +34,7 @@ struct OutboxState {
     /// The time of the oldest message that was left to the store.
     left_at: Option<Timestamp>,
     /// Trees whose child runs were left to the store.
-    starved: BTreeSet<RunId>,
+    unread: BTreeSet<RunId>,
 }
 
 /// Messages to one receiver, oldest first.
@@ -99,8 +99,8 @@ impl Outbox {
     }
 
     /// A tree whose child runs are left to the store is told when there is room.
-    pub(in crate::runs) fn starve(&self, root: RunId) {
-        self.inside().starved.insert(root);
+    pub(in crate::runs) fn mark_unread(&self, root: RunId) {
+        self.inside().unread.insert(root);
     }
 
     /// The next messages; several at once if their order does not matter. Empty = none is left.
@@ -135,7 +135,7 @@ impl Outbox {
         if inside.left_at.is_some() {
             self.look.notify_one();
         }
-        std::mem::take(&mut inside.starved)
+        std::mem::take(&mut inside.unread)
     }
 
     /// Where the next read begins: at the oldest message that was left to the store, if any was and there is room.
@@ -181,7 +181,7 @@ mod tests {
         }
         assert!(matches!(outbox.queue(message(0, 0)), QueueOutcome::Queued), "a known message takes no room");
         let root = RunId::new(Uuid::from_u128(5));
-        outbox.starve(root);
+        outbox.mark_unread(root);
         assert_eq!(outbox.take_left(), None, "there is no room yet");
         let mut woken = BTreeSet::new();
         for seq in 0..late {

@@ -15,7 +15,7 @@ use windlass_engine::time::Timestamp;
 use windlass_store::commit::{Commit, JobChange, Unmoved};
 use windlass_store::error::Subject;
 use windlass_store::outbox::Message;
-use windlass_store::projection::moments::{Moment, moments};
+use windlass_store::projection::metric_event::{MetricEvent, metric_events};
 use windlass_store::projection::{cancelled, project, reopened};
 use windlass_store::run::RunProjection;
 use windlass_store::{Refusal as Forbidden, StoreError};
@@ -36,7 +36,7 @@ pub(super) enum WriteOutcome {
     Again,
     /// The account is no longer as it was when calls were found short: decide anew.
     Moved,
-    Short(InsufficientFunds),
+    InsufficientFunds(InsufficientFunds),
     /// The envelopes that this is about cannot be taken; the others are decided again.
     Without(Excluded),
     /// Something is wrong with the whole commit.
@@ -87,11 +87,11 @@ pub(super) struct CommitDraft {
 pub(crate) struct CommitEffects {
     pub(crate) effects: Vec<Effect>,
     /// Where the run stands now, if anything happened to it.
-    pub(crate) standing: Option<RunProjection>,
+    pub(crate) projection: Option<RunProjection>,
     pub(crate) jobs: Vec<JobChange>,
     pub(crate) messages: Vec<Message>,
     /// Events for the metrics.
-    pub(crate) moments: Vec<Moment>,
+    pub(crate) metric_events: Vec<MetricEvent>,
 }
 
 impl Runs {
@@ -113,12 +113,12 @@ impl Runs {
             return Ok(CommitDraft { commit, after });
         }
         let rows = project(&mut cached.projection, &cached.run, &step, Some(self.owner()), now);
-        let (cancel, standing) = (rows.cancel.clone(), rows.standing.clone());
+        let (cancel, run_projection) = (rows.cancel.clone(), rows.projection.clone());
         let create = envelopes
             .iter()
             .find_map(|envelope| envelope.extra.create.clone())
             .filter(|_| cached.len == Seq::ZERO);
-        let (effects, moments) = (std::mem::take(&mut step.effects), moments(&step.events));
+        let (effects, metric_events) = (std::mem::take(&mut step.effects), metric_events(&step.events));
         let reopened = reopened(&cached.plan, &cached.run, &step.events);
         let mut commit = rows.into_commit(command, now, &cached.run, cached.len, step, create);
         commit.project = self.project().clone();
@@ -144,7 +144,7 @@ impl Runs {
         let (jobs, messages) = (commit.jobs.clone(), commit.messages.clone());
         Ok(CommitDraft {
             commit,
-            after: CommitEffects { effects, standing: Some(standing), jobs, messages, moments },
+            after: CommitEffects { effects, projection: Some(run_projection), jobs, messages, metric_events },
         })
     }
 
@@ -152,9 +152,19 @@ impl Runs {
         let command = commit.command;
         match self.store().commit_one(commit).await {
             Ok(_) => WriteOutcome::Yes,
-            Err(StoreError::Refused(Forbidden::Short { keys, account, balance, revision, .. })) => {
+            Err(StoreError::Refused(Forbidden::InsufficientFunds {
+                keys,
+                account,
+                balance,
+                revision,
+                ..
+            })) => {
                 let nodes = keys.iter().filter_map(|key| node_of_key(key)).collect();
-                WriteOutcome::Short(InsufficientFunds { nodes, balance, at: Unmoved { account, revision } })
+                WriteOutcome::InsufficientFunds(InsufficientFunds {
+                    nodes,
+                    balance,
+                    at: Unmoved { account, revision },
+                })
             }
             Err(StoreError::Refused(Forbidden::RequestTaken { existing, same_request, .. })) => {
                 WriteOutcome::Without(Excluded::Request { run: existing, same_request })

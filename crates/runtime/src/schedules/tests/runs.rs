@@ -130,7 +130,7 @@ async fn a_run_that_is_in_the_way_is_cancelled_and_one_that_is_waited_for_is_not
         assert!(fire_at(&server, first).await);
         assert!(fire_at(&server, second).await);
         assert_eq!(server.scheduled_runs(id).await.len(), n_started);
-        let status = server.runs().view(slot(id, first).run()).await.unwrap().unwrap().row.standing.status;
+        let status = server.runs().view(slot(id, first).run()).await.unwrap().unwrap().row.projection.status;
         assert_eq!(status.is_open(), is_open, "{overlap:?}");
         let newest = Started::Run(slot(id, if is_open { first } else { second }).run());
         assert_eq!(server.schedule_seen(id).await.running, [newest]);

@@ -34,21 +34,21 @@ fn pool(limits: PoolLimits, rows: impl IntoIterator<Item = WorkerRow>) -> Worker
     pool
 }
 
-struct Asked {
+struct PendingWorker {
     ticket: u64,
     told: oneshot::Receiver<WorkerReply>,
 }
 
-impl Asked {
+impl PendingWorker {
     /// The worker it has been told.
     fn worker(&mut self) -> Option<String> {
         self.told.try_recv().ok().map(|told| told.unwrap().id)
     }
 }
 
-fn ask(pool: &mut WorkerPool, wish: WorkerRequest) -> Asked {
+fn ask(pool: &mut WorkerPool, wish: WorkerRequest) -> PendingWorker {
     let (ticket, told) = pool.ask(wish, NOW).unwrap();
-    Asked { ticket, told }
+    PendingWorker { ticket, told }
 }
 
 /// Asks, and gives the place back at once.
@@ -110,7 +110,7 @@ fn the_least_loaded_gets_the_call() {
     let loaded = |id, load| WorkerRow { load, ..row(id, &["s"]) };
     let mut pool = pool(LIMITS, [loaded("a", 5), loaded("b", 1), loaded("c", i64::MAX)]);
     let by_load = || WorkerRequest { by_load: true, ..wish("s") };
-    let mut asked: Vec<Asked> = (0..6).map(|_| ask(&mut pool, by_load())).collect();
+    let mut asked: Vec<PendingWorker> = (0..6).map(|_| ask(&mut pool, by_load())).collect();
     let workers: Vec<String> = asked.iter_mut().map(|asked| asked.worker().unwrap()).collect();
     // The calls of this server count: b is at five after four calls, and the tie goes to a.
     assert_eq!(workers, ["b", "b", "b", "b", "a", "b"]);
@@ -134,7 +134,7 @@ fn allocation_spreads_over_equals_and_sees_those_that_claim() {
 #[test]
 fn a_worker_gets_no_more_than_it_can_bear() {
     let mut pool = pool(LIMITS, [WorkerRow { capacity: 2, ..row("a", &["s"]) }]);
-    let mut asked: Vec<Asked> = (0..3).map(|_| ask(&mut pool, wish("s"))).collect();
+    let mut asked: Vec<PendingWorker> = (0..3).map(|_| ask(&mut pool, wish("s"))).collect();
     let told: Vec<bool> = asked.iter_mut().map(|asked| asked.worker().is_some()).collect();
     assert_eq!(told, [true, true, false]);
     pool.leave("s", asked[0].ticket, NOW);
@@ -145,7 +145,7 @@ fn a_worker_gets_no_more_than_it_can_bear() {
 fn a_service_gets_no_more_than_its_share_and_others_go_on() {
     let limits = PoolLimits { service_calls: 2, ..LIMITS };
     let mut pool = pool(limits, [row("a", &["slow", "fast"])]);
-    let mut slow: Vec<Asked> = (0..3).map(|_| ask(&mut pool, wish("slow"))).collect();
+    let mut slow: Vec<PendingWorker> = (0..3).map(|_| ask(&mut pool, wish("slow"))).collect();
     let told: Vec<bool> = slow.iter_mut().map(|asked| asked.worker().is_some()).collect();
     assert_eq!(told, [true, true, false]);
     assert_eq!(pass(&mut pool, wish("fast")), "a");
@@ -156,8 +156,8 @@ fn a_service_gets_no_more_than_its_share_and_others_go_on() {
 #[test]
 fn one_service_does_not_fill_a_worker_that_has_others() {
     let mut pool = pool(LIMITS, [WorkerRow { capacity: 8, ..row("a", &["slow", "fast"]) }]);
-    let mut slow: Vec<Asked> = (0..8).map(|_| ask(&mut pool, wish("slow"))).collect();
-    assert_eq!(slow.iter_mut().filter_map(Asked::worker).count(), 6);
+    let mut slow: Vec<PendingWorker> = (0..8).map(|_| ask(&mut pool, wish("slow"))).collect();
+    assert_eq!(slow.iter_mut().filter_map(PendingWorker::worker).count(), 6);
     assert_eq!(pass(&mut pool, wish("fast")), "a");
 }
 
@@ -168,7 +168,7 @@ fn higher_priorities_get_a_free_worker_first_but_not_always() {
     assert!(holder.worker().is_some());
     let with = |priority| WorkerRequest { priority, ..wish("s") };
     let mut lowest = ask(&mut pool, with(Priority::Lowest));
-    let mut highest: Vec<Asked> = (0..6).map(|_| ask(&mut pool, with(Priority::Highest))).collect();
+    let mut highest: Vec<PendingWorker> = (0..6).map(|_| ask(&mut pool, with(Priority::Highest))).collect();
     let mut order = Vec::new();
     let mut ticket = holder.ticket;
     for _ in 0..7 {

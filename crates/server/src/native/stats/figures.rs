@@ -12,7 +12,7 @@ use windlass_sdk::contract::NodeDurations;
 use windlass_store::job::JobQuery;
 use windlass_store::page::{Order, Part};
 use windlass_store::projection::attempts::{AttemptStatus, NodeAttempt};
-use windlass_store::projection::moments::{Moment, moments};
+use windlass_store::projection::metric_event::{MetricEvent, metric_events};
 
 use crate::app::App;
 use crate::problem::ApiResult;
@@ -128,15 +128,15 @@ pub(super) async fn claim_times(app: &App, run: RunId) -> ApiResult<HashMap<Fenc
 
 /// Adds the starts and ends of rounds in a journal entry.
 pub(super) fn record_rounds(rounds: &mut Vec<(Timestamp, Option<Timestamp>)>, entry: &Entry) {
-    for moment in moments(&entry.events) {
+    for moment in metric_events(&entry.events) {
         match moment {
-            Moment::Begun => rounds.push((entry.at, None)),
-            Moment::Ended(_) => rounds.last_mut().into_iter().for_each(|(_, end)| *end = Some(entry.at)),
-            Moment::Granted { .. }
-            | Moment::Suspended(_)
-            | Moment::Deferred(_)
-            | Moment::Settled { .. }
-            | Moment::Dropped(_) => {}
+            MetricEvent::Begun => rounds.push((entry.at, None)),
+            MetricEvent::Ended(_) => rounds.last_mut().into_iter().for_each(|(_, end)| *end = Some(entry.at)),
+            MetricEvent::Granted { .. }
+            | MetricEvent::Suspended(_)
+            | MetricEvent::Deferred(_)
+            | MetricEvent::Settled { .. }
+            | MetricEvent::Dropped(_) => {}
         }
     }
 }

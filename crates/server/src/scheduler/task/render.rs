@@ -53,19 +53,19 @@ impl<'s> Renderer<'s> {
 
     /// A task of which only the row can be read: the facts of the journal are empty.
     pub(super) async fn row(&mut self, row: &RunRow) -> Result<Value, Failure> {
-        let shared = row.standing.shared.as_deref().cloned();
+        let shared = row.projection.shared.as_deref().cloned();
         let depth = JournalFacts {
             params: json!({}),
             shared: shared.unwrap_or_else(|| json!({})),
-            current: row.standing.node.iter().flat_map(|node| node.segments().next()).collect(),
+            current: row.projection.node.iter().flat_map(|node| node.segments().next()).collect(),
             retries: json!({}),
         };
         self.render(row, depth).await
     }
 
     async fn render(&mut self, row: &RunRow, depth: JournalFacts) -> Result<Value, Failure> {
-        let RunRow { origin, standing, .. } = row;
-        let (lease_owner, lease_expiry) = self.lease(standing.owner).await?;
+        let RunRow { origin, projection, .. } = row;
+        let (lease_owner, lease_expiry) = self.lease(projection.owner).await?;
         let request = origin.request.as_ref().map(|request| request.id.clone());
         let fields = [
             ("id", id::task(row.id).into()),
@@ -73,18 +73,18 @@ impl<'s> Renderer<'s> {
             ("flow_id", id::flow(origin.flow).into()),
             ("flow_name", self.flow_name(origin.flow).await?.into()),
             ("flow_version", self.version_number(origin.version).await?.into()),
-            ("status", status_word(standing).into()),
+            ("status", status_word(projection).into()),
             ("params_json", depth.params.to_string().into()),
             ("shared_json", depth.shared.to_string().into()),
             ("current_node_key", depth.current.into()),
-            ("last_action", standing.action.clone().unwrap_or_default().into()),
-            ("step_count", standing.step_count.into()),
+            ("last_action", projection.action.clone().unwrap_or_default().into()),
+            ("step_count", projection.step_count.into()),
             ("retry_state_json", depth.retries.to_string().into()),
             ("lease_owner", lease_owner.into()),
             ("lease_expiry", lease_expiry.into()),
             ("request_id", request.unwrap_or_default().into()),
             ("created_at", seconds(origin.created_at).into()),
-            ("updated_at", seconds(standing.updated_at).into()),
+            ("updated_at", seconds(projection.updated_at).into()),
         ];
         let fields = fields.into_iter().map(|(name, value): (&str, Value)| (name.to_owned(), value));
         Ok(self.surface.era.object(Noun::Task, fields.collect()))
@@ -130,13 +130,13 @@ impl<'s> Renderer<'s> {
 }
 
 /// The status of a run in the words of this surface; `query_of` asks for the same.
-pub(super) fn status_word(standing: &RunProjection) -> &'static str {
-    match standing.status {
+pub(super) fn status_word(projection: &RunProjection) -> &'static str {
+    match projection.status {
         RunStatus::Pending => "pending",
         // It has not entered its first node yet.
-        RunStatus::Waiting if standing.step_count == 0 => "pending",
+        RunStatus::Waiting if projection.step_count == 0 => "pending",
         // Only a job or a child run works on it.
-        RunStatus::Running if standing.owner.is_none() => "waiting_queue",
+        RunStatus::Running if projection.owner.is_none() => "waiting_queue",
         RunStatus::Running | RunStatus::Waiting | RunStatus::Paused => "running",
         RunStatus::Completed => "completed",
         RunStatus::Failed => "failed",
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
     use windlass_engine::counter::Epoch;
 
-    fn standing(status: RunStatus, step_count: u64, is_owned: bool) -> RunProjection {
+    fn projection(status: RunStatus, step_count: u64, is_owned: bool) -> RunProjection {
         let server = format!("srv_{:032x}", 1).parse().unwrap();
         RunProjection {
             status,
@@ -210,8 +210,8 @@ mod tests {
             (RunStatus::Canceling, 1, false, "canceling"),
             (RunStatus::Failed, 1, false, "failed"),
         ] {
-            let standing = standing(status, step_count, is_owned);
-            assert_eq!(status_word(&standing), word, "{status:?}");
+            let projection = projection(status, step_count, is_owned);
+            assert_eq!(status_word(&projection), word, "{status:?}");
             for asked in super::super::STATUSES {
                 let query = super::super::query_of(asked).unwrap();
                 let is_status = query.statuses.contains(&status);

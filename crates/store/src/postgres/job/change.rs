@@ -210,7 +210,7 @@ pub(in crate::postgres) fn check(
 }
 
 /// Where jobs stand: the columns that both statements have, in order.
-macro_rules! standing {
+macro_rules! projection {
     ($rows:expr) => {
         unnest!($rows, |row| [
             row.change.job.id.key(),
@@ -235,14 +235,14 @@ macro_rules! standing {
 }
 
 pub(in crate::postgres) fn update<'c>(rows: &[&JobWrite<'c>]) -> BoundStatement<'c> {
-    BoundStatement::new(UPDATE, standing!(rows))
+    BoundStatement::new(UPDATE, projection!(rows))
 }
 
 /// Writes jobs that are new: all of these have an origin.
 pub(in crate::postgres) fn insert<'c>(rows: &[&JobWrite<'c>]) -> BoundStatement<'c> {
     let origins: Vec<(&'c Job, &'c JobOrigin)> =
         rows.iter().filter_map(|row| row.origin.map(|change| (&change.job, &change.origin))).collect();
-    let mut cells = standing!(rows);
+    let mut cells = projection!(rows);
     cells.extend(unnest!(origins, |(job, origin)| [
         text(&job.spec.queue),
         text(&job.spec.name),

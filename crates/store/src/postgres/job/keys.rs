@@ -7,7 +7,7 @@ use windlass_engine::project::Project;
 use super::read;
 use crate::column::{Columns, bound};
 use crate::error::StoreError;
-use crate::job::{HeldRow, KeyQuery, KeyRows, KeyTurn};
+use crate::job::{HeldRow, KeyBatch, KeyQuery, KeyRows};
 use crate::postgres::column::{PostgresColumns, PostgresId, cells, text, unescape};
 use crate::postgres::link::{BoundStatement, Link};
 use crate::table;
@@ -73,10 +73,10 @@ const HELD: &str =
     "SELECT id, rev, limit_key FROM jobs WHERE status = 'running' AND project = $2 AND queue = $1";
 
 /// One key of one priority.
-type Turn = (i32, String);
+type KeyRank = (i32, String);
 
 /// The query, in the form in which it is bound.
-struct Asked<'q> {
+struct KeyRequest<'q> {
     project: &'q str,
     query: &'q KeyQuery,
     queue: String,
@@ -90,7 +90,7 @@ pub(in crate::postgres) async fn ready_by_key(
     project: &Project,
     query: &KeyQuery,
 ) -> Result<KeyRows, StoreError> {
-    let asked = Asked {
+    let asked = KeyRequest {
         project: project.as_str(),
         query,
         queue: text(&query.queue).into_owned(),
@@ -107,7 +107,7 @@ pub(in crate::postgres) async fn ready_by_key(
 }
 
 /// The keys that have something, at most as many as jobs are wanted, and from which priority on there are more.
-async fn turns(db: &Link, asked: &Asked<'_>) -> Result<(Vec<Turn>, Option<i32>), StoreError> {
+async fn turns(db: &Link, asked: &KeyRequest<'_>) -> Result<(Vec<KeyRank>, Option<i32>), StoreError> {
     let limit = asked.query.limit;
     let mut found = Vec::new();
     let mut above = i64::MAX;
@@ -135,12 +135,12 @@ async fn turns(db: &Link, asked: &Asked<'_>) -> Result<(Vec<Turn>, Option<i32>),
 /// The keys of a priority that have something, after one and up to another: at most one more than are wanted.
 async fn keys(
     db: &Link,
-    asked: &Asked<'_>,
+    asked: &KeyRequest<'_>,
     priority: i32,
     from: Option<&str>,
     to: Option<&str>,
 ) -> Result<Vec<String>, StoreError> {
-    let Asked { project, query, queue, service, taken, except } = asked;
+    let KeyRequest { project, query, queue, service, taken, except } = asked;
     let mut found = Vec::new();
     // The empty key is the first one.
     if from.is_none() && !query.except.contains("") && has_without(db, asked, priority).await? {
@@ -156,8 +156,8 @@ async fn keys(
     Ok(found)
 }
 
-async fn has_without(db: &Link, asked: &Asked<'_>, priority: i32) -> Result<bool, StoreError> {
-    let Asked { project, query, queue, service, taken, .. } = asked;
+async fn has_without(db: &Link, asked: &KeyRequest<'_>, priority: i32) -> Result<bool, StoreError> {
+    let KeyRequest { project, query, queue, service, taken, .. } = asked;
     let found = match service {
         None => {
             let cells = cells![queue, priority, query.now.0, taken, project];
@@ -174,14 +174,14 @@ async fn has_without(db: &Link, asked: &Asked<'_>, priority: i32) -> Result<bool
 /// The first jobs of every turn, asked for at once.
 async fn of_turns(
     db: &Link,
-    asked: &Asked<'_>,
-    found: Vec<Turn>,
+    asked: &KeyRequest<'_>,
+    found: Vec<KeyRank>,
     n: usize,
-) -> Result<Vec<KeyTurn>, StoreError> {
-    let Asked { project, query, queue, service, taken, .. } = asked;
+) -> Result<Vec<KeyBatch>, StoreError> {
+    let KeyRequest { project, query, queue, service, taken, .. } = asked;
     // One more tells whether those are all.
     let most = bound(n.saturating_add(1));
-    let ask = |(priority, key): &Turn| {
+    let ask = |(priority, key): &KeyRank| {
         let priority = *priority;
         if key.is_empty() {
             let sql = if service.is_some() { WITHOUT_OF_SERVICE } else { WITHOUT };
@@ -198,7 +198,7 @@ async fn of_turns(
         let is_all = rows.len() <= n;
         let rows = db.decoded(&table::JOBS, rows.get(..n).unwrap_or(&rows), read)?;
         if !rows.is_empty() {
-            turns.push(KeyTurn { key, priority, rows, is_all });
+            turns.push(KeyBatch { key, priority, rows, is_all });
         }
     }
     Ok(turns)

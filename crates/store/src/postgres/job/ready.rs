@@ -10,7 +10,7 @@ use windlass_engine::project::Project;
 use super::read;
 use crate::column::{Columns, bound};
 use crate::error::StoreError;
-use crate::job::{JobRow, Portion, ReadyPlace, ReadyQuery};
+use crate::job::{JobRow, Portion, ReadyCursor, ReadyQuery};
 use crate::postgres::column::{Cell, PostgresColumns, PostgresId, cells, text};
 use crate::postgres::link::Link;
 use crate::table;
@@ -220,11 +220,11 @@ pub(in crate::postgres) async fn ready(
 }
 
 /// The same without the jobs.
-pub(in crate::postgres) async fn ready_places(
+pub(in crate::postgres) async fn ready_cursors(
     db: &Link,
     project: &Project,
     query: &ReadyQuery,
-) -> Result<Vec<ReadyPlace>, StoreError> {
+) -> Result<Vec<ReadyCursor>, StoreError> {
     let sql = match (query.ids.is_empty(), query.is_of_runs) {
         (false, _) => THEIR_PLACES,
         (true, true) => PLACES_OF_RUNS,
@@ -233,7 +233,7 @@ pub(in crate::postgres) async fn ready_places(
     let place = |row: &Row| {
         let mut columns = PostgresColumns::of(row);
         let (priority, due_at) = (columns.value()?, columns.time()?);
-        Ok(ReadyPlace { priority, due_at, id: columns.id()? })
+        Ok(ReadyCursor { priority, due_at, id: columns.id()? })
     };
     db.ask(sql, &cells_of(project, query, bound(query.limit))).await?.iter().map(place).collect()
 }
@@ -249,7 +249,7 @@ fn cells_of<'a>(project: &'a Project, query: &ReadyQuery, limit: i64) -> Vec<Cel
     let small = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
     let texts = |all: &[String]| all.iter().map(|one| text(one).into_owned()).collect::<Vec<_>>();
     let (of, names): (Vec<String>, Vec<String>) = pairs.iter().cloned().unzip();
-    let first = ReadyPlace {
+    let first = ReadyCursor {
         priority: TOP,
         due_at: windlass_engine::time::Timestamp(i64::MIN),
         id: JobId::new(uuid::Uuid::nil()),

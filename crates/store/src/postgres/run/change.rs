@@ -64,7 +64,7 @@ pub(in crate::postgres) struct RunTexts {
 
 impl RunTexts {
     pub(in crate::postgres) fn of(change: &RunChange) -> Self {
-        let RunProjection { error, shared, result, .. } = &change.standing;
+        let RunProjection { error, shared, result, .. } = &change.projection;
         RunTexts {
             events: json(&change.entry.stored_events(blob::hash)),
             labels: change.create.as_ref().map(|origin| json(&origin.labels)),
@@ -126,36 +126,36 @@ fn check_origin(
 }
 
 /// Where runs stand: the columns that both statements have, in order.
-macro_rules! standing {
+macro_rules! projection {
     ($rows:expr) => {
         unnest!($rows, |row| [
             row.change.run.key(),
             stored(row.len),
-            row.change.standing.status.word(),
-            i64::from(row.change.standing.round),
-            row.change.standing.node.as_ref().map(|node| text(node.as_str())),
-            row.change.standing.action.as_deref().map(text),
-            stored(row.change.standing.step_count),
-            row.change.standing.wake_at.map(|at| at.0),
-            row.change.standing.owner.map(|owner| owner.server.key()),
-            row.change.standing.owner.map(|owner| stored(owner.epoch)),
-            row.change.standing.cost.estimated.0,
-            row.change.standing.cost.actual.0,
-            row.change.standing.cost.refunded.0,
-            row.change.standing.cost.settled.0,
+            row.change.projection.status.word(),
+            i64::from(row.change.projection.round),
+            row.change.projection.node.as_ref().map(|node| text(node.as_str())),
+            row.change.projection.action.as_deref().map(text),
+            stored(row.change.projection.step_count),
+            row.change.projection.wake_at.map(|at| at.0),
+            row.change.projection.owner.map(|owner| owner.server.key()),
+            row.change.projection.owner.map(|owner| stored(owner.epoch)),
+            row.change.projection.cost.estimated.0,
+            row.change.projection.cost.actual.0,
+            row.change.projection.cost.refunded.0,
+            row.change.projection.cost.settled.0,
             row.texts.error.as_deref(),
             row.texts.shared.as_deref(),
             row.texts.result.as_deref(),
-            row.change.standing.updated_at.0,
-            row.change.standing.ended_at.map(|at| at.0),
-            row.change.standing.ended_at.map(|_| row.change.standing.updated_at.0),
-            row.change.standing.needs.map(|needs| needs.0),
+            row.change.projection.updated_at.0,
+            row.change.projection.ended_at.map(|at| at.0),
+            row.change.projection.ended_at.map(|_| row.change.projection.updated_at.0),
+            row.change.projection.needs.map(|needs| needs.0),
         ])
     };
 }
 
 pub(in crate::postgres) fn update<'c>(rows: &[&RunWrite<'c>]) -> BoundStatement<'c> {
-    BoundStatement::new(UPDATE, standing!(rows))
+    BoundStatement::new(UPDATE, projection!(rows))
 }
 
 /// Stores the nodes that retries and reruns have opened again.
@@ -166,7 +166,7 @@ pub(in crate::postgres) fn reopen<'c>(rows: &[(RunId, &'c Reopened)]) -> BoundSt
 /// Writes runs that are new: all of these have an origin.
 pub(in crate::postgres) fn insert<'c>(rows: &[&RunWrite<'c>]) -> BoundStatement<'c> {
     let origins: Vec<(&'c Origin, &'c RunTexts)> = rows.iter().filter_map(|row| row.origin).collect();
-    let mut cells = standing!(rows);
+    let mut cells = projection!(rows);
     cells.extend(unnest!(origins, |(origin, texts)| [
         origin.flow.key(),
         origin.version.key(),

@@ -222,7 +222,7 @@ fn insert(
     job: &Job,
     texts: &JobTexts,
     origin: &JobOrigin,
-    standing: Vec<&dyn rusqlite::ToSql>,
+    projection: Vec<&dyn rusqlite::ToSql>,
 ) -> Result<(), StoreError> {
     let Job { spec, created_at, .. } = job;
     let (id, project) = (job.id.key(), project.as_str());
@@ -247,7 +247,7 @@ fn insert(
         spec.limit_key,
         project
     ];
-    db.prepare_cached(INSERT)?.execute([&standing, origin].concat().as_slice())?;
+    db.prepare_cached(INSERT)?.execute([&projection, origin].concat().as_slice())?;
     let made;
     let (spec, payload) = match &texts.spec {
         Some(texts) => texts,

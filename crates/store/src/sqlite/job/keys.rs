@@ -8,7 +8,7 @@ use super::read;
 use super::ready::is_paused;
 use crate::column::Columns;
 use crate::error::StoreError;
-use crate::job::{HeldRow, JobRow, KeyQuery, KeyRows, KeyTurn};
+use crate::job::{HeldRow, JobRow, KeyBatch, KeyQuery, KeyRows};
 use crate::sqlite::column::SqliteColumns;
 use crate::sqlite::readers::ReadConnection;
 use crate::table;
@@ -57,7 +57,7 @@ pub(in crate::sqlite) fn ready_by_key(
     for (priority, key) in found {
         let (rows, is_all) = of_turn(db, project, query, priority, &key, n_each)?;
         if !rows.is_empty() {
-            turns.push(KeyTurn { key, priority, rows, is_all });
+            turns.push(KeyBatch { key, priority, rows, is_all });
         }
     }
     Ok(KeyRows { turns, rest })

@@ -12,7 +12,7 @@ use windlass_engine::time::Timestamp;
 use super::read;
 use crate::column::bound;
 use crate::error::StoreError;
-use crate::job::{JobRow, ReadyPlace, ReadyQuery};
+use crate::job::{JobRow, ReadyCursor, ReadyQuery};
 use crate::sqlite::column::{Key, SqliteId};
 use crate::sqlite::error::{is_of_page, is_of_row};
 use crate::sqlite::readers::ReadConnection;
@@ -111,7 +111,7 @@ impl ReadyStream {
         statements: StreamStatements,
         queue: String,
         service: Option<String>,
-        from: Option<ReadyPlace>,
+        from: Option<ReadyCursor>,
     ) -> Self {
         let (priority, last) = from.map_or((i64::MAX, first()), |from| {
             // A prefix of the id sorts right before it.
@@ -193,14 +193,14 @@ fn in_words(error: &rusqlite::Error) -> String {
 }
 
 /// The same as [`ready`], without reading the jobs.
-pub(in crate::sqlite) fn ready_places(
+pub(in crate::sqlite) fn ready_cursors(
     db: &Connection,
     project: &Project,
     query: &ReadyQuery,
-) -> Result<Vec<ReadyPlace>, StoreError> {
+) -> Result<Vec<ReadyCursor>, StoreError> {
     let mut places = Vec::new();
     each_found(db, project, query, |((Reverse(priority), due_at, id), _)| {
-        places.push(ReadyPlace {
+        places.push(ReadyCursor {
             // The column was written from an `i32`.
             priority: i32::try_from(priority).unwrap_or_default(),
             due_at: Timestamp(due_at),

@@ -61,7 +61,7 @@ pub(in crate::sqlite) struct RunTexts {
 
 impl RunTexts {
     pub(in crate::sqlite) fn of(change: &RunChange) -> Self {
-        let RunProjection { error, shared, result, .. } = &change.standing;
+        let RunProjection { error, shared, result, .. } = &change.projection;
         RunTexts {
             events: shorten(&json(&change.entry.stored_events(blob::hash))),
             labels: change.create.as_ref().map(|origin| json(&origin.labels)),
@@ -110,7 +110,7 @@ pub(in crate::sqlite) fn write(
     balances: Option<&str>,
 ) -> Result<Option<Seq>, StoreError> {
     let RunWrite { change: made, texts, before } = change;
-    let RunChange { run, expected_len, create, entry, standing, snapshot, reopened } = made;
+    let RunChange { run, expected_len, create, entry, projection, snapshot, reopened } = made;
     let len = expected_len.next();
     // A new run gets its row number by the insert.
     let (no, is_new) = match before {
@@ -132,12 +132,12 @@ pub(in crate::sqlite) fn write(
     if let Some(reopened) = reopened {
         cache.db().prepare_cached(REOPEN)?.execute(params![no, json(reopened)])?;
     }
-    let is_open = standing.status.is_open();
+    let is_open = projection.status.is_open();
     if is_open != before.is_some_and(|head| head.is_open) && cache.has_fired()? {
         schedule::set_running(cache.db(), Started::Run(*run), is_open)?;
     }
     debug_assert_eq!(create.is_some(), is_new, "a run is created with its first entry");
-    let RunProjection { wake_at, owner, needs, .. } = *standing;
+    let RunProjection { wake_at, owner, needs, .. } = *projection;
     cache.note(project, *run, RunHead { no, len, is_open, wake_at, owner, needs });
     Ok(Some(len))
 }
@@ -149,12 +149,13 @@ fn write_row(
     change: &RunWrite<'_>,
     len: Seq,
 ) -> Result<i64, StoreError> {
-    let RunWrite { change: RunChange { run, create, standing, .. }, texts, before } = change;
-    let RunProjection { status, round, node, action, step_count, wake_at, owner, cost, needs, .. } = standing;
+    let RunWrite { change: RunChange { run, create, projection, .. }, texts, before } = change;
+    let RunProjection { status, round, node, action, step_count, wake_at, owner, cost, needs, .. } =
+        projection;
     let (len, status, step_count) = (stored(len), status.word(), stored(*step_count));
     let node = node.as_ref().map(|node| node.as_str());
     let Totals { estimated, actual, refunded, settled } = cost;
-    let (error, updated_at) = (&texts.error, standing.updated_at.0);
+    let (error, updated_at) = (&texts.error, projection.updated_at.0);
     let step = params![
         len,
         status,
@@ -172,7 +173,7 @@ fn write_row(
     let wake = wake_at.map(|at| at.0);
     if let Some(head) = before
         && head.is_open
-        && standing.status.is_open()
+        && projection.status.is_open()
         && head.owner == *owner
         && head.needs == *needs
     {
@@ -187,7 +188,7 @@ fn write_row(
         return Ok(head.no);
     }
     let (server, epoch) = (owner.map(|owner| owner.server.key()), owner.map(|owner| stored(owner.epoch)));
-    let ended_at = standing.ended_at.map(|at| at.0);
+    let ended_at = projection.ended_at.map(|at| at.0);
     let rest = params![wake, server, epoch, ended_at, texts.shared, texts.result, needs.map(|needs| needs.0)];
     match (before, create) {
         (Some(head), _) => {
@@ -203,7 +204,7 @@ fn insert(
     cache: &WriterCache,
     project: &Project,
     run: RunId,
-    standing: Vec<&dyn rusqlite::ToSql>,
+    projection: Vec<&dyn rusqlite::ToSql>,
     origin: &Origin,
     texts: &RunTexts,
 ) -> Result<i64, StoreError> {
@@ -232,7 +233,7 @@ fn insert(
         created_at.0,
         project
     ];
-    Ok(cache.db().prepare_cached(CREATE)?.insert([&standing, origin].concat().as_slice())?)
+    Ok(cache.db().prepare_cached(CREATE)?.insert([&projection, origin].concat().as_slice())?)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::plan::{Call, Node, Plan};
 
 /// A place of a run that it has got to.
 #[derive(Debug)]
-pub struct Place<'p, 's> {
+pub struct NodeView<'p, 's> {
     /// The node; of a branch, its fan.
     pub node: &'p Node,
     /// Which branch of the fan it is.
@@ -30,10 +30,10 @@ pub struct Place<'p, 's> {
 
 impl Run {
     /// The node or branch at `path`; `None` if the run has not reached it.
-    pub fn place<'p, 's>(&'s self, plan: &'p Plan, path: &NodePath) -> Option<Place<'p, 's>> {
+    pub fn place<'p, 's>(&'s self, plan: &'p Plan, path: &NodePath) -> Option<NodeView<'p, 's>> {
         let spot = self.spot(plan, path)?;
         let name = spot.branch.map(|arm| arm.name.unwrap_or(&arm.branch.name).to_owned());
-        Some(Place {
+        Some(NodeView {
             node: spot.node,
             branch: spot.branch.map(|arm| arm.index),
             name,

@@ -6,7 +6,7 @@ use windlass_engine::path::NodePath;
 
 /// Something that is counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Moment {
+pub enum MetricEvent {
     /// A round of the run began.
     Begun,
     /// The call of this node was granted.
@@ -24,20 +24,20 @@ pub enum Moment {
 }
 
 /// The metric events of these events, in order.
-pub fn moments(events: &[Event]) -> Vec<Moment> {
+pub fn metric_events(events: &[Event]) -> Vec<MetricEvent> {
     events.iter().filter_map(moment).collect()
 }
 
-fn moment(event: &Event) -> Option<Moment> {
+fn moment(event: &Event) -> Option<MetricEvent> {
     Some(match event {
-        Event::Started(_) | Event::Retried { .. } | Event::Rerun { .. } => Moment::Begun,
-        Event::Granted { node, fence, .. } => Moment::Granted { node: node.clone(), fence: *fence },
-        Event::Suspended { node, .. } => Moment::Suspended(node.clone()),
-        Event::Deferred { node, .. } => Moment::Deferred(node.clone()),
-        Event::Done { node, .. } => Moment::Settled { node: node.clone(), is_ok: true },
-        Event::Failed { node, .. } => Moment::Settled { node: node.clone(), is_ok: false },
-        Event::Dropped { node } => Moment::Dropped(node.clone()),
-        Event::Ended { status, .. } => Moment::Ended(*status),
+        Event::Started(_) | Event::Retried { .. } | Event::Rerun { .. } => MetricEvent::Begun,
+        Event::Granted { node, fence, .. } => MetricEvent::Granted { node: node.clone(), fence: *fence },
+        Event::Suspended { node, .. } => MetricEvent::Suspended(node.clone()),
+        Event::Deferred { node, .. } => MetricEvent::Deferred(node.clone()),
+        Event::Done { node, .. } => MetricEvent::Settled { node: node.clone(), is_ok: true },
+        Event::Failed { node, .. } => MetricEvent::Settled { node: node.clone(), is_ok: false },
+        Event::Dropped { node } => MetricEvent::Dropped(node.clone()),
+        Event::Ended { status, .. } => MetricEvent::Ended(*status),
         Event::Entered { .. }
         | Event::Expiring { .. }
         | Event::Skipped { .. }
