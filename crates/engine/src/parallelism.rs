@@ -7,12 +7,12 @@ const EXACT: u64 = 8;
 /// Places of the distribution: up to a hundred thousand and more.
 pub const LEVELS: usize = 8 + 1 + 14;
 
-/// How many went on at once in a stretch of time.
+/// How many went on at once in a span of time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Parallelism {
-    /// How long the stretch is.
+    /// How long the span is.
     pub wall_ms: u64,
-    /// The times of all that went on, added up: divided by the stretch, the average.
+    /// The times of all that went on, added up: divided by the span, the average.
     pub busy_ms: u64,
     /// The most at once.
     pub max: u64,

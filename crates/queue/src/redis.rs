@@ -125,12 +125,12 @@ impl Redis {
             Ok(text) => text,
             Err(error) => return Err(self.unreachable(&error)),
         };
-        let told =
-            text.lines().find_map(|wait_queue| wait_queue.strip_prefix("redis_version:")).unwrap_or_default();
-        let mut numbers = told.trim().split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+        let version_text =
+            text.lines().find_map(|line| line.strip_prefix("redis_version:")).unwrap_or_default();
+        let mut numbers = version_text.trim().split('.').map(|part| part.parse::<u32>().unwrap_or(0));
         let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
         if version < VERSION_MIN {
-            return Err(self.too_old(told.trim()));
+            return Err(self.too_old(version_text.trim()));
         }
         Ok(())
     }
@@ -152,27 +152,27 @@ impl Redis {
 
     /// The reason why there is no connection.
     fn unreachable(&self, error: &redis::RedisError) -> RedisError {
-        let (place, told) = (&self.address, error.to_string());
-        let is_refused = ["WRONGPASS", "NOAUTH", "NOPERM"].into_iter().any(|code| told.contains(code));
+        let (place, message) = (&self.address, error.to_string());
+        let is_refused = ["WRONGPASS", "NOAUTH", "NOPERM"].into_iter().any(|code| message.contains(code));
         match error.kind() {
             ErrorKind::AuthenticationFailed
-                if told.contains("NOPROTO") || told.contains("unknown command") =>
+                if message.contains("NOPROTO") || message.contains("unknown command") =>
             {
                 self.too_old("before 6")
             }
             ErrorKind::RESP3NotSupported => self.too_old("before 6"),
             ErrorKind::AuthenticationFailed => RedisError(format!(
-                "Redis at {place} does not accept the user or the password ({told}): write \
+                "Redis at {place} does not accept the user or the password ({message}): write \
                  redis://user:password@host:port"
             )),
             _ if is_refused => RedisError(format!(
-                "Redis at {place} wants another user or password ({told}): write redis://user:password@host:port"
+                "Redis at {place} wants another user or password ({message}): write redis://user:password@host:port"
             )),
             ErrorKind::Io => RedisError(format!(
-                "cannot reach Redis at {place} ({told}): start it, or correct the address of --queue"
+                "cannot reach Redis at {place} ({message}): start it, or correct the address of --queue"
             )),
             ErrorKind::Parse => self.silent(),
-            _ => RedisError(format!("Redis at {place} refuses the connection ({told})")),
+            _ => RedisError(format!("Redis at {place} refuses the connection ({message})")),
         }
     }
 }

@@ -36,7 +36,7 @@ enum WallClock {
     /// The clock of the store, as it was last read, and the monotonic clock then. The system's clock plays no part: it
     /// may be set at any time, on one of several servers.
     Store {
-        told: Timestamp,
+        reported: Timestamp,
         at: Duration,
     },
     #[cfg(test)]
@@ -104,17 +104,17 @@ impl Clock {
         now.since(wall)
     }
 
-    /// Follows the store's clock: it said `told`, within the time that asking took.
-    pub(crate) fn agree(&self, told: Timestamp, took: Duration) {
+    /// Follows the store's clock: it said `reported`, within the time that asking took.
+    pub(crate) fn agree(&self, reported: Timestamp, took: Duration) {
         let mut state = self.state();
         let at = self.begun.elapsed();
         let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-        let told = told.after(took / 2);
+        let reported = reported.after(took / 2);
         // The round trip bounds the error.
-        let is_close =
-            matches!(state.wall, WallClock::Store { .. }) && told.0.abs_diff(state.wall.read(at).0) <= took;
+        let is_close = matches!(state.wall, WallClock::Store { .. })
+            && reported.0.abs_diff(state.wall.read(at).0) <= took;
         if !is_close {
-            state.wall = WallClock::Store { told, at };
+            state.wall = WallClock::Store { reported, at };
         }
     }
 
@@ -197,9 +197,9 @@ impl WallClock {
     fn read(&self, monotonic: Duration) -> Timestamp {
         match self {
             WallClock::System => system(),
-            WallClock::Store { told, at } => {
+            WallClock::Store { reported, at } => {
                 let since = monotonic.saturating_sub(*at);
-                told.after(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+                reported.after(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
             }
             #[cfg(test)]
             WallClock::Manual(wall) => wall.read(),

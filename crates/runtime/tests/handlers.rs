@@ -181,7 +181,7 @@ async fn plain_jobs_of_the_name_are_handled_as_well() {
 async fn the_log_of_a_handler_is_kept_with_its_end() {
     let functions = Functions::built_in().register("draw", |call| async move {
         call.logger.info("begun");
-        call.logger.say(Level::Warn, "slow", json!({ "seconds": 4 }));
+        call.logger.add(Level::Warn, "slow", json!({ "seconds": 4 }));
         json!(null)
     });
     let server = server(functions).await;

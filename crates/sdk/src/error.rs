@@ -80,23 +80,23 @@ impl ClientError {
 
     /// An unsuccessful response. A proxy in between may have sent it without problem+json.
     pub(crate) fn answered(status: StatusCode, retry_after: Option<Duration>, body: &[u8]) -> Self {
-        let said: Option<ProblemBody> = serde_json::from_slice(body).ok();
-        let understood = said.is_some();
-        let said = said.unwrap_or_default();
-        let plain = match said.error {
+        let problem: Option<ProblemBody> = serde_json::from_slice(body).ok();
+        let understood = problem.is_some();
+        let problem = problem.unwrap_or_default();
+        let plain = match problem.error {
             Some(Value::String(text)) => Some(text),
             Some(other) => Some(other.to_string()),
             None => None,
         };
-        let detail = said.detail.or(plain).or(said.title).unwrap_or_else(|| {
+        let detail = problem.detail.or(plain).or(problem.title).unwrap_or_else(|| {
             let text: String = String::from_utf8_lossy(body).chars().take(SHOWN_CHARS).collect();
             match (understood, text.trim()) {
                 (true, _) | (false, "") => format!("the server answered {status}"),
                 (false, text) => format!("the server answered {status}: {text}"),
             }
         });
-        let code = said.code.unwrap_or_else(|| word_of(status).to_owned());
-        ClientError { status: Some(status.as_u16()), code, detail, errors: said.errors, retry_after }
+        let code = problem.code.unwrap_or_else(|| word_of(status).to_owned());
+        ClientError { status: Some(status.as_u16()), code, detail, errors: problem.errors, retry_after }
     }
 
     /// Whether there is no such thing.

@@ -85,7 +85,7 @@ impl Audit {
             }
             Err(error) => (None, guard::refuse(asked.uri.path(), &error)),
         };
-        let is_look = change.when == AuditCondition::Repairs && !asked.slot.said().repairs;
+        let is_look = change.when == AuditCondition::Repairs && !asked.slot.notes().repairs;
         if is_look || !is_decided(&response) {
             return response;
         }
@@ -96,15 +96,15 @@ impl Audit {
 }
 
 async fn record(runtime: &Runtime, line: AuditNote, status: StatusCode) {
-    let told = format!("{} {} by {}", line.what, line.subject, line.who);
+    let change_text = format!("{} {} by {}", line.what, line.subject, line.who);
     let status = status.as_u16();
     match tokio::time::timeout(PATIENCE, runtime.note(line)).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => {
-            tracing::warn!(%error, change = told, status, "the audit does not have a change")
+            tracing::warn!(%error, change = change_text, status, "the audit does not have a change")
         }
         Err(_) => {
-            tracing::warn!(change = told, status, "the audit may not have a change: the store is slow")
+            tracing::warn!(change = change_text, status, "the audit may not have a change: the store is slow")
         }
     }
 }
@@ -168,7 +168,7 @@ impl AuditedRequest {
     }
 
     fn line(&self, change: &AuditedChange, actor: Option<String>, response: &Response) -> AuditNote {
-        let BodyNotes { by, reason, .. } = self.slot.said();
+        let BodyNotes { by, reason, .. } = self.slot.notes();
         let mut detail = Map::new();
         let mut put = |name: &str, value: Option<Value>| {
             if let Some(value) = value {
@@ -192,12 +192,12 @@ impl AuditedRequest {
 
     /// The subject of the change; empty where the request does not name it.
     fn subject(&self, change: &AuditedChange, response: &Response) -> String {
-        let said = || self.slot.said().subject.clone();
+        let noted = || self.slot.notes().subject.clone();
         let found = match change.subject {
             AuditSubject::Path(_) => self.named.clone(),
-            AuditSubject::Body(field) => said().or_else(|| self.queried(field)),
+            AuditSubject::Body(field) => noted().or_else(|| self.queried(field)),
             AuditSubject::ForeignId(field, read) => {
-                said().or_else(|| self.queried(field)).map(|id| read(&id))
+                noted().or_else(|| self.queried(field)).map(|id| read(&id))
             }
             AuditSubject::Made => response.extensions().get::<CreatedId>().map(|CreatedId(id)| id.clone()),
             AuditSubject::Server => None,

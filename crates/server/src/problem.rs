@@ -121,7 +121,7 @@ codes! {
 }
 
 /// Wrong places that are told in the text for people; programs get all of them.
-const TOLD: usize = 20;
+const PLACES_IN_DETAIL: usize = 20;
 
 /// An error response.
 #[derive(Debug, Clone)]
@@ -259,10 +259,14 @@ impl ApiError {
         if self.errors.len() < 2 {
             return self.detail.clone();
         }
-        let told = self.errors.iter().take(TOLD).map(|error| format!("{}: {}", error.path, error.reason));
-        let mut sentence = told.collect::<Vec<_>>().join("; ");
-        if self.errors.len() > TOLD {
-            sentence.push_str(&format!("; and {} more", self.errors.len() - TOLD));
+        let places = self
+            .errors
+            .iter()
+            .take(PLACES_IN_DETAIL)
+            .map(|error| format!("{}: {}", error.path, error.reason));
+        let mut sentence = places.collect::<Vec<_>>().join("; ");
+        if self.errors.len() > PLACES_IN_DETAIL {
+            sentence.push_str(&format!("; and {} more", self.errors.len() - PLACES_IN_DETAIL));
         }
         sentence
     }

@@ -329,7 +329,11 @@ fn job_of(call: &CallSpec, now: Timestamp) -> JobChange {
     let mut job = Job::replay(id, &[(created, now)]).expect("a journal of one creation makes a job");
     job.memo = call.memo.as_deref().cloned();
     let origin_call = CallRef { run: call.run, node: call.node.clone(), fence: call.fence };
-    JobChange { expected_rev: Revision(0), job, origin: JobOrigin { call: Some(origin_call), schedule: None } }
+    JobChange {
+        expected_rev: Revision(0),
+        job,
+        origin: JobOrigin { call: Some(origin_call), schedule: None },
+    }
 }
 
 /// The large parameters that the rows of a step refer to: of its start, its jobs and its child runs.

@@ -49,11 +49,11 @@ impl QueueLimitArgs {
     /// The limits with the flags applied.
     fn over(&self, limits: QueueLimitSettings) -> Result<QueueLimitSettings> {
         let mut limits = if self.clear { QueueLimitSettings::default() } else { limits };
-        limits.concurrency = self.concurrency.map_or(limits.concurrency, |said| said.0);
-        limits.key_concurrency = self.key_concurrency.map_or(limits.key_concurrency, |said| said.0);
-        limits.rate = with_burst(self.rate.map_or(limits.rate, |said| said.0), self.burst, "--rate")?;
+        limits.concurrency = self.concurrency.map_or(limits.concurrency, |given| given.0);
+        limits.key_concurrency = self.key_concurrency.map_or(limits.key_concurrency, |given| given.0);
+        limits.rate = with_burst(self.rate.map_or(limits.rate, |given| given.0), self.burst, "--rate")?;
         limits.key_rate =
-            with_burst(self.key_rate.map_or(limits.key_rate, |said| said.0), self.key_burst, "--key-rate")?;
+            with_burst(self.key_rate.map_or(limits.key_rate, |given| given.0), self.key_burst, "--key-rate")?;
         limits.fair = self.fair || limits.fair && !self.no_fair;
         Ok(limits)
     }
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn rates_are_read() {
-        let read = |text| rate(text).map(|said| said.0.map(|rate| (rate.count, rate.per_ms)));
+        let read = |text| rate(text).map(|given| given.0.map(|rate| (rate.count, rate.per_ms)));
         assert_eq!(read("10/s"), Ok(Some((10, 1_000))));
         assert_eq!(read("5/250ms"), Ok(Some((5, 250))));
         assert_eq!(read("100/m"), Ok(Some((100, 60_000))));

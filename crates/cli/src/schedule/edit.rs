@@ -68,7 +68,7 @@ pub(crate) struct ScheduleCreateArgs {
     #[arg(short = 'f', long, value_name = "FILE")]
     file: Option<PathBuf>,
     #[command(flatten)]
-    said: ScheduleArgs,
+    args: ScheduleArgs,
     /// Create it disabled.
     #[arg(long)]
     disabled: bool,
@@ -79,16 +79,16 @@ pub(crate) struct ScheduleEditArgs {
     #[command(flatten)]
     which: super::ScheduleSelector,
     #[command(flatten)]
-    said: ScheduleArgs,
+    args: ScheduleArgs,
 }
 
 pub(super) async fn create(create: ScheduleCreateArgs, session: &Session) -> Result<Exit> {
-    let ScheduleCreateArgs { file, said, disabled } = create;
+    let ScheduleCreateArgs { file, args, disabled } = create;
     let from_file = match &file {
         Some(file) => described(file).with_context(|| format!("cannot use {}", file.display()))?,
         None => NewSchedule::default(),
     };
-    let target = target(&said, from_file.task.as_ref(), from_file.flow.as_deref(), session).await?;
+    let target = target(&args, from_file.task.as_ref(), from_file.flow.as_deref(), session).await?;
     let mut schedule = from_file;
     if let Some(ScheduleTarget { task, like, flow }) = target {
         if schedule.flow != flow {
@@ -97,41 +97,41 @@ pub(super) async fn create(create: ScheduleCreateArgs, session: &Session) -> Res
         (schedule.task, schedule.task_template_id, schedule.flow) = (task, like, flow);
     }
     if schedule.flow.is_some() {
-        schedule.params = with_params(schedule.params.take(), said.params);
-        schedule.version = said.version.or(schedule.version);
-        schedule.account = said.spec.account.or(schedule.account);
+        schedule.params = with_params(schedule.params.take(), args.params);
+        schedule.version = args.version.or(schedule.version);
+        schedule.account = args.spec.account.or(schedule.account);
     }
-    schedule.cron_expr = said.cron.unwrap_or(schedule.cron_expr);
+    schedule.cron_expr = args.cron.unwrap_or(schedule.cron_expr);
     if schedule.cron_expr.is_empty() {
         return Err(usage("no time is given: add --cron '0 9 * * 1-5' or --cron @daily"));
     }
     if schedule.task.is_none() && schedule.task_template_id.is_none() && schedule.flow.is_none() {
         return Err(usage("no job and no flow is given: add --job NAME, --like JOB or --flow FLOW"));
     }
-    schedule.name = said.name.or(schedule.name);
-    schedule.timezone = said.timezone.or(schedule.timezone);
-    schedule.overlap = said.overlap.or(schedule.overlap);
-    schedule.catchup = said.catchup.or(schedule.catchup);
-    schedule.dst = said.dst.or(schedule.dst);
-    schedule.window_ms = said.window.map(in_ms).or(schedule.window_ms);
+    schedule.name = args.name.or(schedule.name);
+    schedule.timezone = args.timezone.or(schedule.timezone);
+    schedule.overlap = args.overlap.or(schedule.overlap);
+    schedule.catchup = args.catchup.or(schedule.catchup);
+    schedule.dst = args.dst.or(schedule.dst);
+    schedule.window_ms = args.window.map(in_ms).or(schedule.window_ms);
     schedule.enabled = disabled.then_some(false).or(schedule.enabled);
     print_schedule(&session.client.schedules().create(&schedule).await?, session)
 }
 
 pub(super) async fn edit(edit: ScheduleEditArgs, session: &Session) -> Result<Exit> {
-    let ScheduleEditArgs { which, said } = edit;
+    let ScheduleEditArgs { which, args } = edit;
     let now = session.schedule(&which.schedule).await?;
-    let target = target(&said, now.task.as_ref(), now.flow.as_deref(), session).await?.unwrap_or_default();
+    let target = target(&args, now.task.as_ref(), now.flow.as_deref(), session).await?.unwrap_or_default();
     let id = now.id.clone();
     let mut change = SchedulePatch {
-        name: said.name,
-        cron_expr: said.cron,
-        timezone: said.timezone,
+        name: args.name,
+        cron_expr: args.cron,
+        timezone: args.timezone,
         enabled: None,
-        overlap: said.overlap,
-        catchup: said.catchup,
-        dst: said.dst,
-        window_ms: said.window.map(in_ms),
+        overlap: args.overlap,
+        catchup: args.catchup,
+        dst: args.dst,
+        window_ms: args.window.map(in_ms),
         task: target.task,
         task_template_id: target.like,
         ..SchedulePatch::default()
@@ -140,9 +140,9 @@ pub(super) async fn edit(edit: ScheduleEditArgs, session: &Session) -> Result<Ex
         // The API changes the flow of a schedule with all its fields.
         let kept = Some(now).filter(|now| now.flow.as_ref() == Some(&flow));
         let (params, version, account) = kept.map_or((None, None, None), kept_of);
-        change.params = with_params(params, said.params);
-        change.version = said.version.or(version);
-        change.account = said.spec.account.or(account);
+        change.params = with_params(params, args.params);
+        change.version = args.version.or(version);
+        change.account = args.spec.account.or(account);
         change.flow = Some(flow);
     }
     if change == SchedulePatch::default() {
@@ -157,12 +157,12 @@ fn kept_of(schedule: ScheduleInfo) -> KeptFlowFields {
     (schedule.params, schedule.version, schedule.account)
 }
 
-fn with_params(kept: Option<Map<String, Value>>, said: Vec<(String, Value)>) -> Option<Map<String, Value>> {
-    if said.is_empty() {
+fn with_params(kept: Option<Map<String, Value>>, args: Vec<(String, Value)>) -> Option<Map<String, Value>> {
+    if args.is_empty() {
         return kept;
     }
     let mut params = kept.unwrap_or_default();
-    params.extend(said);
+    params.extend(args);
     Some(params)
 }
 
@@ -176,14 +176,14 @@ struct ScheduleTarget {
 
 /// The job or flow of the schedule with the flags applied; `None` without flags about it.
 async fn target(
-    said: &ScheduleArgs,
+    args: &ScheduleArgs,
     task: Option<&NewTask>,
     flow: Option<&str>,
     session: &Session,
 ) -> Result<Option<ScheduleTarget>> {
-    let about_flow = !said.params.is_empty() || said.version.is_some();
-    if let Some(like) = &said.like {
-        if about_flow || !said.spec.is_empty() {
+    let about_flow = !args.params.is_empty() || args.version.is_some();
+    if let Some(like) = &args.like {
+        if about_flow || !args.spec.is_empty() {
             return Err(usage("--like takes all fields from that job: leave the other flags of the job out"));
         }
         return Ok(Some(ScheduleTarget {
@@ -191,33 +191,33 @@ async fn target(
             ..ScheduleTarget::default()
         }));
     }
-    let flow = said.flow.as_deref().or(flow.filter(|_| said.job.is_none()));
+    let flow = args.flow.as_deref().or(flow.filter(|_| args.job.is_none()));
     if let Some(flow) = flow {
-        if !said.spec.has_only_account() {
+        if !args.spec.has_only_account() {
             return Err(usage(format!(
                 "runs of the flow `{flow}` have no queue, payload or attempts: use -p KEY=VALUE"
             )));
         }
-        let is_said = said.flow.is_some() || about_flow || !said.spec.is_empty();
+        let is_given = args.flow.is_some() || about_flow || !args.spec.is_empty();
         return Ok(
-            is_said.then(|| ScheduleTarget { flow: Some(flow.to_owned()), ..ScheduleTarget::default() })
+            is_given.then(|| ScheduleTarget { flow: Some(flow.to_owned()), ..ScheduleTarget::default() })
         );
     }
     if about_flow {
         return Err(usage("--param and --version belong to a flow: add --flow FLOW"));
     }
-    if said.job.is_none() && said.spec.is_empty() {
+    if args.job.is_none() && args.spec.is_empty() {
         return Ok(None);
     }
-    let mut task = match (task, &said.job) {
+    let mut task = match (task, &args.job) {
         (Some(task), _) => task.clone(),
-        (None, Some(_)) => task_of(json!({}), said.job.as_deref())?,
+        (None, Some(_)) => task_of(json!({}), args.job.as_deref())?,
         (None, None) => return Err(usage("the job has no name: add --job NAME")),
     };
-    if let Some(name) = &said.job {
+    if let Some(name) = &args.job {
         task.name.clone_from(name);
     }
-    said.spec.clone().apply_to_task(&mut task);
+    args.spec.clone().apply_to_task(&mut task);
     Ok(Some(ScheduleTarget { task: Some(task), ..ScheduleTarget::default() }))
 }
 

@@ -170,7 +170,7 @@ impl Cron {
         (best, true)
     }
 
-    /// The first slot at or after `from` in its stretch, which ends at `end`.
+    /// The first slot at or after `from` in its span, which ends at `end`.
     fn first_in(
         &self,
         span: &OffsetSpan,
@@ -189,7 +189,7 @@ impl Cron {
         span.offset.to_timestamp(self.first_civil(start, end)?).ok()
     }
 
-    /// Whether a slot lies in the gap that `stretch` begins with, if it begins with one.
+    /// Whether a slot lies in the gap that `span` begins with, if it begins with one.
     fn fires_at_gap(&self, span: &OffsetSpan) -> bool {
         let shifts = match self.dst {
             Dst::Shift | Dst::Twice => !self.every_hour,
@@ -209,7 +209,7 @@ impl Cron {
         }
     }
 
-    /// The stretch of constant offset that `at` lies in.
+    /// The span of constant offset that `at` lies in.
     fn span_at(&self, at: jiff::Timestamp) -> OffsetSpan {
         let offset = self.tz.to_offset(at);
         let just_after = at.checked_add(jiff::SignedDuration::from_nanos(1)).unwrap_or(at);
@@ -270,7 +270,7 @@ impl Cron {
     }
 }
 
-/// A stretch of time with one offset from UTC, and the seam it begins with.
+/// A span of time with one offset from UTC, and the change of offset it begins with.
 struct OffsetSpan {
     offset: Offset,
     change: Option<OffsetChange>,

@@ -115,10 +115,10 @@ impl RedisConnection {
 
     /// Counts ready jobs without removing them.
     pub async fn count_ready(&self, queues: &[String], now: Timestamp) -> Result<ReadyCounts, RedisError> {
-        let told: Vec<i64> = self.invoke(&SCRIPTS.look, &[&now.0.to_string()], queues).await?;
-        let mut told = told.into_iter();
-        let is_lost = told.next() == Some(0);
-        Ok(ReadyCounts { ready: told.map(|n| usize::try_from(n).ok()).collect(), is_lost })
+        let answer: Vec<i64> = self.invoke(&SCRIPTS.look, &[&now.0.to_string()], queues).await?;
+        let mut answer = answer.into_iter();
+        let is_lost = answer.next() == Some(0);
+        Ok(ReadyCounts { ready: answer.map(|n| usize::try_from(n).ok()).collect(), is_lost })
     }
 
     /// Appends jobs to the lists of a queue, in order. `is_first` clears the lists before; `more` is the priority from
@@ -180,9 +180,9 @@ impl RedisConnection {
 
     /// The time up to which Redis has all jobs; `None` if it lost its contents.
     pub async fn filled_at(&self) -> Result<Option<Timestamp>, RedisError> {
-        let told: Option<Vec<u8>> = self.ask(redis::cmd("GET").arg(self.key("windlass:epoch"))).await?;
-        let told = told.and_then(|text| std::str::from_utf8(&text).ok()?.parse().ok());
-        Ok(told.map(Timestamp))
+        let answer: Option<Vec<u8>> = self.ask(redis::cmd("GET").arg(self.key("windlass:epoch"))).await?;
+        let answer = answer.and_then(|text| std::str::from_utf8(&text).ok()?.parse().ok());
+        Ok(answer.map(Timestamp))
     }
 
     pub(super) async fn subscribe(&self) -> Result<(), RedisError> {

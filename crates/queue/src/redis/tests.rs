@@ -188,10 +188,10 @@ async fn empty_lists_hide_no_jobs() {
 async fn a_connection_reports_new_jobs_and_its_end() {
     let mut server = RedisTestServer::start(&[]);
     let heard: Arc<(Mutex<Vec<RedisEvent>>, Notify)> = Arc::default();
-    let told = heard.clone();
+    let events = heard.clone();
     let tell = move |what| {
-        told.0.lock().unwrap().push(what);
-        told.1.notify_one();
+        events.0.lock().unwrap().push(what);
+        events.1.notify_one();
     };
     let listening = Redis::at(&server.address()).unwrap().connect(tell).await.unwrap();
     let connection = connect(&server).await;
@@ -288,18 +288,18 @@ async fn an_error_names_the_problem_and_the_remedy() {
         Redis::at(address).unwrap().connect(|_| ()).await.err().unwrap().to_string()
     }
     let secret = RedisTestServer::start(&["--requirepass", "right"]);
-    let told = trouble(&secret.address()).await;
-    assert!(told.contains("password") && told.contains("redis://user:password@"), "{told}");
-    let told = trouble(&format!("{}?pass=wrong", secret.address())).await;
-    assert!(told.contains("password") && !told.contains("wrong:"), "{told}");
+    let events = trouble(&secret.address()).await;
+    assert!(events.contains("password") && events.contains("redis://user:password@"), "{events}");
+    let events = trouble(&format!("{}?pass=wrong", secret.address())).await;
+    assert!(events.contains("password") && !events.contains("wrong:"), "{events}");
     assert!(Redis::at(&format!("{}?pass=right", secret.address())).unwrap().connect(|_| ()).await.is_ok());
     let mut gone = RedisTestServer::start(&[]);
     gone.kill();
-    let told = trouble(&gone.address()).await;
-    assert!(told.contains("cannot reach") && told.contains("--queue"), "{told}");
+    let events = trouble(&gone.address()).await;
+    assert!(events.contains("cannot reach") && events.contains("--queue"), "{events}");
     let replica = RedisTestServer::start(&["--replicaof", "127.0.0.1 1"]);
-    let told = trouble(&replica.address()).await;
-    assert!(told.contains("name the primary"), "{told}");
+    let events = trouble(&replica.address()).await;
+    assert!(events.contains("name the primary"), "{events}");
     // Another kind of server answers in its own protocol, or never.
     let web = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("redis://{}", web.local_addr().unwrap());
@@ -308,7 +308,7 @@ async fn an_error_names_the_problem_and_the_remedy() {
         tokio::io::AsyncWriteExt::write_all(&mut stream, b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
         (web, stream)
     });
-    let told = trouble(&address).await;
-    assert!(told.contains("as Redis does") || told.contains("correct the address"), "{told}");
+    let events = trouble(&address).await;
+    assert!(events.contains("as Redis does") || events.contains("correct the address"), "{events}");
     answers.abort();
 }

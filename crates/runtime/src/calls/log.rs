@@ -43,12 +43,12 @@ impl Log {
     /// A log of lines. Excess is cut, and a line says so: a log never costs a result.
     pub fn of_lines(lines: impl IntoIterator<Item = LoggedLine>) -> Self {
         let (mut kept, mut n_bytes, mut n_more) = (Vec::new(), 0_usize, 0_usize);
-        for said in lines {
+        for line in lines {
             if n_more == 0 && kept.len() < LINES_MAX {
-                let (said, weight) = bounded(said);
+                let (line, weight) = bounded(line);
                 n_bytes = n_bytes.saturating_add(weight);
                 if n_bytes <= LINES_BYTES_MAX {
-                    kept.push(said);
+                    kept.push(line);
                     continue;
                 }
             }
@@ -76,15 +76,15 @@ impl Log {
 }
 
 /// A line cut to its limit, and its weight.
-fn bounded(said: LoggedLine) -> (LoggedLine, usize) {
-    let (data, n_bytes) = match weigh(&said.data) {
-        Ok(bytes) if bytes <= DATA_BYTES_MAX => (said.data, bytes),
+fn bounded(line: LoggedLine) -> (LoggedLine, usize) {
+    let (data, n_bytes) = match weigh(&line.data) {
+        Ok(bytes) if bytes <= DATA_BYTES_MAX => (line.data, bytes),
         Ok(_) | Err(_) => (Value::String(format!("left out: more than {DATA_BYTES_MAX} bytes")), 0),
     };
-    let mut message = said.message;
+    let mut message = line.message;
     message.truncate(message.floor_char_boundary(ERROR_BYTES));
     let weight = n_bytes.saturating_add(message.len());
-    (LoggedLine { level: said.level, message, data }, weight)
+    (LoggedLine { level: line.level, message, data }, weight)
 }
 
 /// The log of an attempt, on its way into the commit of its end.
@@ -123,21 +123,21 @@ pub struct Logger(Arc<Mutex<Vec<LoggedLine>>>);
 impl Logger {
     /// Something to know.
     pub fn info(&self, message: impl Into<String>) {
-        self.say(Level::Info, message, Value::Null);
+        self.add(Level::Info, message, Value::Null);
     }
 
     /// A warning.
     pub fn warn(&self, message: impl Into<String>) {
-        self.say(Level::Warn, message, Value::Null);
+        self.add(Level::Warn, message, Value::Null);
     }
 
     /// Something that went wrong.
     pub fn error(&self, message: impl Into<String>) {
-        self.say(Level::Error, message, Value::Null);
+        self.add(Level::Error, message, Value::Null);
     }
 
     /// A line with its fields. Fields beyond the limit are dropped.
-    pub fn say(&self, level: Level, message: impl Into<String>, data: Value) {
+    pub fn add(&self, level: Level, message: impl Into<String>, data: Value) {
         let mut lines = self.lines();
         // One more, so that it is said that there were more.
         if lines.len() <= LINES_MAX {
@@ -203,12 +203,12 @@ mod tests {
             "plain", {"level": "warn", "message": "half", "data": {"percent": 50}}, {"message": "x"}, {"level": "loud",
             "message": "y"}, {"level": "info"}, 7
         ]));
-        let told: Vec<(&str, &str)> =
-            log.lines.iter().map(|said| (said.level.word(), said.message.as_str())).collect();
-        assert_eq!(told[..3], [("info", "plain"), ("warn", "half"), ("info", "x")]);
+        let read: Vec<(&str, &str)> =
+            log.lines.iter().map(|line| (line.level.word(), line.message.as_str())).collect();
+        assert_eq!(read[..3], [("info", "plain"), ("warn", "half"), ("info", "x")]);
         assert_eq!(log.lines[1].data, json!({"percent": 50}));
-        assert!(told[3..].iter().all(|(level, text)| *level == "warn" && text.contains("cannot be read")));
-        assert_eq!(told.len(), 6);
+        assert!(read[3..].iter().all(|(level, text)| *level == "warn" && text.contains("cannot be read")));
+        assert_eq!(read.len(), 6);
         assert!(read_lines(Value::Null).is_empty());
         assert_eq!(read_lines(json!({})).lines.len(), 1);
     }

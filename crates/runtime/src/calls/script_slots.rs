@@ -24,10 +24,10 @@ impl SlotsState {
     fn give(&mut self) {
         while self.n_free > 0 {
             let next = self.waiting.in_order().next().map(|(ticket, _)| ticket);
-            let Some(tell) = next.and_then(|ticket| self.waiting.serve(ticket)) else { return };
+            let Some(granted_to) = next.and_then(|ticket| self.waiting.serve(ticket)) else { return };
             self.n_free -= 1;
             // A waiter that no longer listens returns the slot at once.
-            let _ = tell.send(());
+            let _ = granted_to.send(());
         }
     }
 }
@@ -48,20 +48,20 @@ impl ScriptSlots {
 
     /// Waits for a place.
     pub(super) async fn wait(&self, priority: Priority) -> ScriptSlot<'_> {
-        let (slot, told) = self.ask(priority);
+        let (slot, granted) = self.ask(priority);
         // The sender is used before it is dropped, so the error cannot happen.
-        let _told = told.await;
+        let _granted = granted.await;
         slot
     }
 
     fn ask(&self, priority: Priority) -> (ScriptSlot<'_>, oneshot::Receiver<()>) {
-        let (tell, told) = oneshot::channel();
+        let (granted_to, granted) = oneshot::channel();
         let mut state = self.lock();
         state.last_ticket += 1;
         let ticket = state.last_ticket;
-        state.waiting.add(ticket, priority, tell);
+        state.waiting.add(ticket, priority, granted_to);
         state.give();
-        (ScriptSlot { slots: self, ticket }, told)
+        (ScriptSlot { slots: self, ticket }, granted)
     }
 
     fn lock(&self) -> MutexGuard<'_, SlotsState> {
@@ -87,13 +87,13 @@ mod tests {
     #[test]
     fn higher_priorities_get_the_next_slot_and_leave_a_share() {
         let slots = ScriptSlots::new(1);
-        let (mut working, _told) = slots.ask(Priority::Medium);
+        let (mut working, _granted) = slots.ask(Priority::Medium);
         let mut waiting: Vec<_> = (0..8).map(|_| slots.ask(Priority::Highest)).collect();
         waiting.insert(0, slots.ask(Priority::Lowest));
         let mut order = Vec::new();
         for _ in 0..9 {
             drop(working);
-            let at = waiting.iter_mut().position(|(_, told)| told.try_recv().is_ok()).unwrap();
+            let at = waiting.iter_mut().position(|(_, granted)| granted.try_recv().is_ok()).unwrap();
             let (slot, _) = waiting.remove(at);
             order.push(slot.ticket);
             working = slot;
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn a_slot_is_freed_exactly_once() {
         let slots = ScriptSlots::new(1);
-        let (working, _told) = slots.ask(Priority::Medium);
+        let (working, _granted) = slots.ask(Priority::Medium);
         // One leaves while it waits, and one after its slot was granted but before it heard of it.
         let (first, first_told) = slots.ask(Priority::Medium);
         drop((first, first_told));

@@ -23,8 +23,8 @@ fn clocks_agree_no_more_closely_than_the_round_trip() {
     let clock = Clock::default();
     clock.agree(Timestamp(1_000_000), Duration::ZERO);
     clock.agree(Timestamp(1_000_400), Duration::from_secs(1));
-    let WallClock::Store { told, .. } = clock.state().wall else { panic!("it has the store's clock") };
-    assert_eq!(told, Timestamp(1_000_000));
+    let WallClock::Store { reported, .. } = clock.state().wall else { panic!("it has the store's clock") };
+    assert_eq!(reported, Timestamp(1_000_000));
 }
 
 #[test]

@@ -104,16 +104,16 @@ impl Doctor {
     ) -> Result<(), RuntimeError> {
         found.n_accounts += 1;
         let sums = self.add_up(&account, found).await?;
-        let mut told = |what: String| found.findings.push(DoctorFinding::about(&account.id, what));
+        let mut report = |what: String| found.findings.push(DoctorFinding::about(&account.id, what));
         if sums.seq < account.ledger_len() {
-            told(format!("its ledger ends with entry {}, there were {}", sums.seq, account.ledger_len()));
+            report(format!("its ledger ends with entry {}, there were {}", sums.seq, account.ledger_len()));
         }
         // A difference that its last row already showed was reported there.
         if sums.balance + sums.off != i128::from(account.balance) {
-            told(format!("its balance is {}, its ledger adds up to {}", account.balance, sums.balance));
+            report(format!("its balance is {}, its ledger adds up to {}", account.balance, sums.balance));
         }
         if sums.held != i128::from(account.held) {
-            told(format!("it holds {}, its open charges add up to {}", account.held, sums.held));
+            report(format!("it holds {}, its open charges add up to {}", account.held, sums.held));
         }
         for (subject, charge) in sums.open {
             if found.findings.len() >= FINDINGS_MAX {

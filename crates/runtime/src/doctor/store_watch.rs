@@ -25,7 +25,7 @@ part! {
 impl StoreWatch {
     /// Checks the store and tells of bad rows, until the server stops.
     pub(crate) async fn watch_loop(self) {
-        let mut told: BTreeSet<BadRow> = BTreeSet::new();
+        let mut logged: BTreeSet<BadRow> = BTreeSet::new();
         let mut checked_at: Option<Instant> = None;
         loop {
             let condition = self.store().condition();
@@ -44,7 +44,7 @@ impl StoreWatch {
                 checked_at = Some(Instant::now());
             }
             for row in condition.set_aside {
-                if !told.contains(&row) {
+                if !logged.contains(&row) {
                     let BadRow { table, key, reason } = &row;
                     tracing::error!(
                         table,
@@ -52,7 +52,7 @@ impl StoreWatch {
                         reason,
                         "a row cannot be read and is set aside: run `windlass doctor`"
                     );
-                    told.insert(row);
+                    logged.insert(row);
                 }
             }
             tokio::select! {

@@ -191,12 +191,12 @@ impl Money {
     /// Wakes waiting runs, the oldest first, as far as the balance reaches. A run that does not take its money (a
     /// paused one) leaves it to the others.
     async fn wake_waiters(&self, account: &str) -> Result<(), RuntimeError> {
-        let (mut limit, mut told, mut trouble) = (READ_LIMIT, BTreeSet::new(), None);
+        let (mut limit, mut woken, mut trouble) = (READ_LIMIT, BTreeSet::new(), None);
         while let Some(row) = self.account_with_waiters(account).await? {
             let rows =
                 self.store().balance_waiters(self.project(), account.to_owned(), row.balance, limit).await?;
             let is_full = rows.len() >= limit;
-            let fits = affordable(rows, row.balance, &mut told);
+            let fits = affordable(rows, row.balance, &mut woken);
             if fits.is_empty() {
                 if !is_full || limit >= READ_LIMIT_MAX {
                     break;
@@ -204,13 +204,13 @@ impl Money {
                 limit = limit.saturating_mul(2);
                 continue;
             }
-            let tell = |(run, left)| {
+            let wake = |(run, left)| {
                 let money = self.clone();
                 let input = Input::BalanceChanged { budget: None, balance: Some(left) };
                 async move { (run, money.runs().submit_for_reply(run, input, ExtraWrites::default()).await) }
             };
-            for (run, told) in map_concurrent(fits, WAKE_CONCURRENCY, tell).await.into_iter().flatten() {
-                match told {
+            for (run, outcome) in map_concurrent(fits, WAKE_CONCURRENCY, wake).await.into_iter().flatten() {
+                match outcome {
                     // It goes on waiting for money.
                     SubmitReply::Trouble(error) if self.runs().is_set_aside(run, &error) => {}
                     SubmitReply::Trouble(error) => trouble = Some(error),
@@ -248,12 +248,12 @@ impl Money {
 fn affordable(
     rows: Vec<BalanceWaiter>,
     balance: Amount,
-    told: &mut BTreeSet<(RunId, Amount)>,
+    woken: &mut BTreeSet<(RunId, Amount)>,
 ) -> Vec<(RunId, Amount)> {
     let mut left = balance;
     let mut fits = Vec::new();
     for BalanceWaiter { run, needs } in rows {
-        if needs <= left && told.insert((run, needs)) {
+        if needs <= left && woken.insert((run, needs)) {
             fits.push((run, left));
             left = left.saturating_sub(needs);
         }

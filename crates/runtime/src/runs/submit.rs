@@ -370,11 +370,11 @@ impl Runs {
     }
 
     /// Sends the same reply to all envelopes; an envelope without a caller is sent again if the store failed.
-    fn answer(&self, run: RunId, envelopes: Vec<Envelope>, told: impl Fn(&Envelope) -> SubmitReply) {
+    fn answer(&self, run: RunId, envelopes: Vec<Envelope>, reply_for: impl Fn(&Envelope) -> SubmitReply) {
         for envelope in envelopes {
-            let told = told(&envelope);
-            match (envelope.reply_to, told) {
-                (ReplyTo::Caller(back), told) => drop(back.send(told)),
+            let reply = reply_for(&envelope);
+            match (envelope.reply_to, reply) {
+                (ReplyTo::Caller(back), reply) => drop(back.send(reply)),
                 // Durable inputs are found again when the run can be read.
                 (ReplyTo::Nowhere, SubmitReply::Trouble(error)) if self.is_set_aside(run, &error) => {}
                 (ReplyTo::Nowhere, SubmitReply::Trouble(error)) => {

@@ -28,7 +28,7 @@ pub(crate) struct WorkerPermit<'r> {
     workers: &'r Workers,
     service: String,
     ticket: u64,
-    told: oneshot::Receiver<WorkerReply>,
+    reply: oneshot::Receiver<WorkerReply>,
 }
 
 impl<'r> WorkerPermit<'r> {
@@ -41,15 +41,15 @@ impl<'r> WorkerPermit<'r> {
             avoid: spec.avoid.clone(),
             by_load: spec.weighted_by_load,
         };
-        let (ticket, told) =
+        let (ticket, reply) =
             workers.state().pool().ask(request, workers.clock().now()).map_err(PermitError::NoWorker)?;
         let service = spec.service.clone();
-        Ok(WorkerPermit { workers, service, ticket, told })
+        Ok(WorkerPermit { workers, service, ticket, reply })
     }
 
     /// Waits until a worker is free. The slot stays held until the permit is dropped.
     pub(crate) async fn worker(&mut self) -> Result<ChosenWorker, NoWorker> {
-        (&mut self.told).await.unwrap_or(Err(NoWorker::NoneAlive))
+        (&mut self.reply).await.unwrap_or(Err(NoWorker::NoneAlive))
     }
 }
 

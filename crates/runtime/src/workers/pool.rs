@@ -107,7 +107,7 @@ struct ServiceQueue {
 struct WaitingCall {
     avoid: Vec<String>,
     by_load: bool,
-    tell: oneshot::Sender<WorkerReply>,
+    reply_to: oneshot::Sender<WorkerReply>,
 }
 
 #[derive(Debug)]
@@ -226,12 +226,12 @@ impl WorkerPool {
         if service.waiting.len() >= WAITING_MAX {
             return Err(NoWorker::QueueFull { n_waiting: service.waiting.len() });
         }
-        let (tell, told) = oneshot::channel();
+        let (reply_to, reply) = oneshot::channel();
         self.last_ticket += 1;
-        let waiter = WaitingCall { avoid: wish.avoid, by_load: wish.by_load, tell };
+        let waiter = WaitingCall { avoid: wish.avoid, by_load: wish.by_load, reply_to };
         service.waiting.add(self.last_ticket, wish.priority, waiter);
         self.serve(&wish.service, now);
-        Ok((self.last_ticket, told))
+        Ok((self.last_ticket, reply))
     }
 
     /// Whether a worker of the service can be called, or is expected.
@@ -274,7 +274,7 @@ impl WorkerPool {
             let Some(service) = self.services.get_mut(&name) else { continue };
             for waiter in service.waiting.drain() {
                 // A caller that no longer listens needs no answer.
-                let _ = waiter.tell.send(Err(NoWorker::NoneAlive));
+                let _ = waiter.reply_to.send(Err(NoWorker::NoneAlive));
             }
         }
         self.services.retain(|_, service| !service.is_idle());
@@ -337,7 +337,7 @@ impl WorkerPool {
             let chosen = ChosenWorker { id: id.clone(), url: entry.row.url.clone() };
             self.working.insert(ticket, BusyCall { worker: id, service: name.to_owned() });
             // A caller that no longer listens is about to return the ticket.
-            let _ = waiter.tell.send(Ok(chosen));
+            let _ = waiter.reply_to.send(Ok(chosen));
         }
     }
 

@@ -70,7 +70,7 @@ pub struct LoadInfo {
     pub last_hour: ParallelismInfo,
 }
 
-/// How many calls were open at once in a stretch of time.
+/// How many calls were open at once in a span of time.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct ParallelismInfo {
     /// `busy_ms` by `wall_ms`.
@@ -104,7 +104,7 @@ pub struct NodePace {
     pub total: NodeWindow,
 }
 
-/// How nodes went in a stretch of time.
+/// How nodes went in a span of time.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct NodeWindow {
     /// Nodes, and branches of fans, that were over: done or failed for good.
@@ -134,7 +134,7 @@ pub struct RunPace {
     pub total: RunWindow,
 }
 
-/// How runs went in a stretch of time.
+/// How runs went in a span of time.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct RunWindow {
     pub started: u64,

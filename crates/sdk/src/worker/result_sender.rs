@@ -100,14 +100,15 @@ impl ResultSender {
             let error = match answer {
                 Some(Ok(finished)) => {
                     let lost =
-                        finished.results.iter().filter(|said| said.verdict == LeaseVerdict::Lost).count();
+                        finished.results.iter().filter(|result| result.verdict == LeaseVerdict::Lost).count();
                     if lost > 0 {
                         tracing::warn!(worker = %self.id, lost, "results came too late: others have their jobs");
                     }
                     // Results that the server could not accept now are sent again; the others are done.
-                    let mut said = finished.results.iter().map(|said| said.verdict == LeaseVerdict::Error);
+                    let mut errors =
+                        finished.results.iter().map(|result| result.verdict == LeaseVerdict::Error);
                     let (again, over): (Vec<_>, Vec<_>) =
-                        std::mem::take(batch).into_iter().partition(|_| said.next().unwrap_or(false));
+                        std::mem::take(batch).into_iter().partition(|_| errors.next().unwrap_or(false));
                     self.let_go(&over);
                     *batch = again;
                     if batch.is_empty() {

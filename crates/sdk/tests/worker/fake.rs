@@ -19,7 +19,7 @@ use windlass_sdk::contract::{
 
 /// The jobs of the server and the requests that it received.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct FakeState {
     pub(crate) ready: VecDeque<ClaimedJob>,
     pub(crate) finished: Vec<JobResult>,
     pub(crate) n_finishes: usize,
@@ -43,7 +43,7 @@ pub(crate) struct Told {
 }
 
 pub(crate) struct Fake {
-    pub(crate) told: Mutex<Told>,
+    pub(crate) state: Mutex<FakeState>,
     work: Notify,
     changed: watch::Sender<()>,
 }
@@ -54,7 +54,7 @@ impl Fake {
     /// Starts a server on a free port.
     pub(crate) async fn start() -> (Shared, Client) {
         let fake = Arc::new(Fake {
-            told: Mutex::new(Told::default()),
+            state: Mutex::new(FakeState::default()),
             work: Notify::new(),
             changed: watch::Sender::new(()),
         });
@@ -74,10 +74,10 @@ impl Fake {
     }
 
     pub(crate) fn put(&self, service: &str, input: Value) -> String {
-        let mut told = self.told.lock().unwrap();
-        told.n_put += 1;
-        let (id, call) = (format!("job_{}", told.n_put), format!("run_{}.1", told.n_put));
-        told.ready.push_back(ClaimedJob {
+        let mut state = self.state.lock().unwrap();
+        state.n_put += 1;
+        let (id, call) = (format!("job_{}", state.n_put), format!("run_{}.1", state.n_put));
+        state.ready.push_back(ClaimedJob {
             id: id.clone(),
             lease: format!("{id}.1"),
             call: Some(call),
@@ -92,24 +92,24 @@ impl Fake {
         id
     }
 
-    pub(crate) fn change(&self, change: impl FnOnce(&mut Told)) {
-        change(&mut self.told.lock().unwrap());
+    pub(crate) fn change(&self, change: impl FnOnce(&mut FakeState)) {
+        change(&mut self.state.lock().unwrap());
         self.changed.send_replace(());
     }
 
     /// Tells workers to go.
     pub(crate) fn drain(&self) {
-        self.change(|told| told.draining = true);
+        self.change(|state| state.draining = true);
         self.work.notify_one();
     }
 
     /// Waits until the received requests satisfy the condition.
-    pub(crate) async fn until(&self, what: &str, holds: impl Fn(&Told) -> bool) {
+    pub(crate) async fn until(&self, what: &str, holds: impl Fn(&FakeState) -> bool) {
         let mut changes = self.changed.subscribe();
         let waiting = async {
             loop {
                 changes.mark_unchanged();
-                if holds(&self.told.lock().unwrap()) {
+                if holds(&self.state.lock().unwrap()) {
                     return;
                 }
                 changes.changed().await.unwrap();
@@ -117,7 +117,7 @@ impl Fake {
         };
         let patience = Duration::from_secs(10);
         if tokio::time::timeout(patience, waiting).await.is_err() {
-            panic!("{what}: {:#?}", self.told.lock().unwrap());
+            panic!("{what}: {:#?}", self.state.lock().unwrap());
         }
     }
 }
@@ -127,18 +127,18 @@ struct Waiting<'f>(&'f Fake);
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.0.change(|told| told.n_waiting -= 1);
+        self.0.change(|state| state.n_waiting -= 1);
     }
 }
 
 async fn claim(State(fake): State<Shared>, Json(claim): Json<ClaimRequest>) -> Json<ClaimResponse> {
-    fake.change(|told| told.n_waiting += 1);
+    fake.change(|state| state.n_waiting += 1);
     let _waiting = Waiting(&fake);
     loop {
         let (jobs, draining): (Vec<ClaimedJob>, bool) = {
-            let mut told = fake.told.lock().unwrap();
-            let n = if told.draining { 0 } else { told.ready.len().min(claim.max.unwrap_or(1)) };
-            (told.ready.drain(..n).collect(), told.draining)
+            let mut state = fake.state.lock().unwrap();
+            let n = if state.draining { 0 } else { state.ready.len().min(claim.max.unwrap_or(1)) };
+            (state.ready.drain(..n).collect(), state.draining)
         };
         if draining || !jobs.is_empty() {
             return Json(ClaimResponse { jobs, draining });
@@ -153,15 +153,15 @@ async fn finish(
 ) -> Result<Json<FinishResponse>, (StatusCode, Json<Value>)> {
     let (mut refused, mut is_large, mut doubtful) = (false, false, BTreeSet::new());
     let size = serde_json::to_vec(&finish).unwrap().len();
-    fake.change(|told| {
-        told.n_finishes += 1;
-        is_large = told.finish_bytes_max > 0 && size > told.finish_bytes_max;
-        refused = told.refuse_finishes > 0;
-        told.refuse_finishes = told.refuse_finishes.saturating_sub(1);
+    fake.change(|state| {
+        state.n_finishes += 1;
+        is_large = state.finish_bytes_max > 0 && size > state.finish_bytes_max;
+        refused = state.refuse_finishes > 0;
+        state.refuse_finishes = state.refuse_finishes.saturating_sub(1);
         if !refused && !is_large {
-            doubtful = std::mem::take(&mut told.doubtful);
+            doubtful = std::mem::take(&mut state.doubtful);
             let taken = finish.results.iter().filter(|result| !doubtful.contains(&result.id));
-            told.finished.extend(taken.cloned());
+            state.finished.extend(taken.cloned());
         }
     });
     if is_large {
@@ -184,17 +184,17 @@ async fn finish(
 
 async fn extend(State(fake): State<Shared>, Json(extend): Json<ExtendRequest>) -> Json<ExtendResponse> {
     let mut results = Vec::new();
-    fake.change(|told| {
+    fake.change(|state| {
         for lease in extend.leases {
             let job = lease.split('.').next().unwrap_or_default();
-            let verdict = if told.canceled.contains(job) {
+            let verdict = if state.canceled.contains(job) {
                 LeaseVerdict::Canceled
-            } else if told.lost.contains(job) {
+            } else if state.lost.contains(job) {
                 LeaseVerdict::Lost
             } else {
                 LeaseVerdict::Ok
             };
-            told.extended.push(lease.clone());
+            state.extended.push(lease.clone());
             results.push(ExtendVerdict { lease, verdict, code: None });
         }
     });
@@ -202,18 +202,20 @@ async fn extend(State(fake): State<Shared>, Json(extend): Json<ExtendRequest>) -
 }
 
 async fn register(State(fake): State<Shared>, Json(worker): Json<Value>) -> Json<Value> {
-    fake.change(|told| {
-        told.registered.push(worker);
-        told.known = true;
+    fake.change(|state| {
+        state.registered.push(worker);
+        state.known = true;
     });
     Json(json!({ "ok": "1" }))
 }
 
 async fn heartbeat(State(fake): State<Shared>, Json(_beat): Json<Value>) -> (StatusCode, Json<Value>) {
-    let told = fake.told.lock().unwrap();
-    match told.known {
-        _ if told.id_taken => (StatusCode::CONFLICT, Json(json!({ "error": "lost: another worker has it" }))),
-        true if told.draining => (StatusCode::OK, Json(json!({ "ok": "1", "draining": true }))),
+    let state = fake.state.lock().unwrap();
+    match state.known {
+        _ if state.id_taken => {
+            (StatusCode::CONFLICT, Json(json!({ "error": "lost: another worker has it" })))
+        }
+        true if state.draining => (StatusCode::OK, Json(json!({ "ok": "1", "draining": true }))),
         true => (StatusCode::OK, Json(json!({ "ok": "1" }))),
         false => (StatusCode::NOT_FOUND, Json(json!({ "error": "unknown worker" }))),
     }

@@ -32,16 +32,16 @@ async fn jobs_are_claimed_answered_and_finished() {
     let good = fake.put("upper", json!("ada"));
     let bad = fake.put("upper", json!(1));
     let (shutdown, running) = start(Worker::new(client, "w-1").service("upper", upper));
-    fake.until("two ends", |told| told.finished.len() == 2).await;
+    fake.until("two ends", |state| state.finished.len() == 2).await;
     shutdown.cancel();
     running.await.unwrap().unwrap();
-    let told = fake.told.lock().unwrap();
-    let of = |id: &str| told.finished.iter().find(|result| result.id == id).unwrap();
+    let state = fake.state.lock().unwrap();
+    let of = |id: &str| state.finished.iter().find(|result| result.id == id).unwrap();
     assert_eq!((of(&good).outcome, &of(&good).result), (contract::CallOutcome::Done, &json!("ADA")));
     assert_eq!(of(&bad).outcome, contract::CallOutcome::Failed);
     assert_eq!(of(&bad).retryable, Some(false));
-    assert_eq!(told.registered[0]["type"], "async");
-    assert_eq!(told.registered[0]["services"], json!(["upper"]));
+    assert_eq!(state.registered[0]["type"], "async");
+    assert_eq!(state.registered[0]["services"], json!(["upper"]));
 }
 
 #[tokio::test]
@@ -72,7 +72,7 @@ async fn no_more_is_claimed_than_there_are_slots() {
     begun.acquire_many(2).await.unwrap().forget();
     for n in 1..=6 {
         gate.add_permits(1);
-        fake.until("one more end", |told| told.finished.len() >= n).await;
+        fake.until("one more end", |state| state.finished.len() >= n).await;
     }
     shutdown.cancel();
     running.await.unwrap().unwrap();
@@ -88,19 +88,19 @@ async fn leases_are_kept_and_cancellation_reaches_the_handler() {
         HandlerOutcome::failed("stopped")
     };
     let (shutdown, running) = start(Worker::new(client, "w-1").lease(LEASE).service("wait", handler));
-    fake.until("the lease was extended", |told| told.extended.len() > 1).await;
-    fake.change(|told| told.canceled.extend([id.clone()]));
-    fake.until("the handler stopped", |told| told.finished.len() == 1).await;
+    fake.until("the lease was extended", |state| state.extended.len() > 1).await;
+    fake.change(|state| state.canceled.extend([id.clone()]));
+    fake.until("the handler stopped", |state| state.finished.len() == 1).await;
     shutdown.cancel();
     running.await.unwrap().unwrap();
-    assert_eq!(fake.told.lock().unwrap().finished[0].error.as_deref(), Some("stopped"));
+    assert_eq!(fake.state.lock().unwrap().finished[0].error.as_deref(), Some("stopped"));
 }
 
 #[tokio::test]
 async fn a_lost_job_is_stopped_and_not_finished() {
     let (fake, client) = Fake::start().await;
     let lost = fake.put("wait", json!(null));
-    fake.change(|told| told.lost.extend([lost]));
+    fake.change(|state| state.lost.extend([lost]));
     let stopped = CancellationToken::new();
     let seen = stopped.clone();
     let handler = move |call: ServiceCall| {
@@ -115,12 +115,12 @@ async fn a_lost_job_is_stopped_and_not_finished() {
     let (shutdown, running) = start(worker);
     tokio::time::timeout(Duration::from_secs(10), stopped.cancelled()).await.unwrap();
     fake.put("upper", json!("x"));
-    fake.until("the next job", |told| !told.finished.is_empty()).await;
+    fake.until("the next job", |state| !state.finished.is_empty()).await;
     shutdown.cancel();
     running.await.unwrap().unwrap();
-    let told = fake.told.lock().unwrap();
-    assert_eq!(told.finished.len(), 1);
-    assert_eq!(told.finished[0].result, json!("X"));
+    let state = fake.state.lock().unwrap();
+    assert_eq!(state.finished.len(), 1);
+    assert_eq!(state.finished[0].result, json!("X"));
 }
 
 #[tokio::test]
@@ -141,46 +141,46 @@ async fn calls_that_run_at_the_shutdown_are_finished_and_reported() {
     };
     let (shutdown, running) = start(Worker::new(client, "w-1").service("slow", handler));
     begun.acquire().await.unwrap().forget();
-    fake.until("it claims", |told| told.n_waiting == 1).await;
+    fake.until("it claims", |state| state.n_waiting == 1).await;
     shutdown.cancel();
-    fake.until("it claims no more", |told| told.n_waiting == 0).await;
+    fake.until("it claims no more", |state| state.n_waiting == 0).await;
     fake.put("slow", json!("too late"));
     go_on.add_permits(2);
     running.await.unwrap().unwrap();
-    let told = fake.told.lock().unwrap();
-    assert_eq!(told.finished.len(), 1);
-    assert_eq!(told.ready.len(), 1, "nothing new is taken after the shutdown");
+    let state = fake.state.lock().unwrap();
+    assert_eq!(state.finished.len(), 1);
+    assert_eq!(state.ready.len(), 1, "nothing new is taken after the shutdown");
 }
 
 #[tokio::test]
 async fn results_are_told_again_while_the_server_drains() {
     let (fake, client) = Fake::start().await;
-    fake.change(|told| told.refuse_finishes = 2);
+    fake.change(|state| state.refuse_finishes = 2);
     fake.put("upper", json!("x"));
     let (shutdown, running) = start(Worker::new(client, "w-1").service("upper", upper));
-    fake.until("taken at last", |told| told.finished.len() == 1).await;
+    fake.until("taken at last", |state| state.finished.len() == 1).await;
     shutdown.cancel();
     running.await.unwrap().unwrap();
-    assert_eq!(fake.told.lock().unwrap().n_finishes, 3);
+    assert_eq!(fake.state.lock().unwrap().n_finishes, 3);
 }
 
 #[tokio::test]
 async fn a_result_that_was_not_taken_is_told_again() {
     let (fake, client) = Fake::start().await;
     let id = fake.put("upper", json!("x"));
-    fake.change(|told| told.doubtful.extend([id.clone()]));
+    fake.change(|state| state.doubtful.extend([id.clone()]));
     let (shutdown, running) = start(Worker::new(client, "w-1").service("upper", upper));
-    fake.until("taken at last", |told| told.finished.len() == 1).await;
+    fake.until("taken at last", |state| state.finished.len() == 1).await;
     shutdown.cancel();
     running.await.unwrap().unwrap();
-    let told = fake.told.lock().unwrap();
-    assert_eq!((told.n_finishes, told.finished[0].id.as_str()), (2, id.as_str()));
+    let state = fake.state.lock().unwrap();
+    assert_eq!((state.n_finishes, state.finished[0].id.as_str()), (2, id.as_str()));
 }
 
 #[tokio::test]
 async fn a_result_that_is_too_large_fails_alone() {
     let (fake, client) = Fake::start().await;
-    fake.change(|told| told.finish_bytes_max = 1_000);
+    fake.change(|state| state.finish_bytes_max = 1_000);
     let large = fake.put("repeat", json!(2_000));
     let small: Vec<String> = (0..5).map(|n| fake.put("repeat", json!(n))).collect();
     let handler = |call: ServiceCall| async move {
@@ -188,11 +188,11 @@ async fn a_result_that_is_too_large_fails_alone() {
         json!("x".repeat(n))
     };
     let (shutdown, running) = start(Worker::new(client, "w-1").service("repeat", handler));
-    fake.until("all ends", |told| told.finished.len() == 6).await;
+    fake.until("all ends", |state| state.finished.len() == 6).await;
     shutdown.cancel();
     running.await.unwrap().unwrap();
-    let told = fake.told.lock().unwrap();
-    let of = |id: &str| told.finished.iter().find(|result| result.id == id).unwrap();
+    let state = fake.state.lock().unwrap();
+    let of = |id: &str| state.finished.iter().find(|result| result.id == id).unwrap();
     assert_eq!((of(&large).outcome, of(&large).retryable), (contract::CallOutcome::Failed, Some(false)));
     assert!(of(&large).error.as_ref().unwrap().contains("too many bytes"));
     assert!(small.iter().all(|id| of(id).outcome == contract::CallOutcome::Done));
@@ -201,7 +201,7 @@ async fn a_result_that_is_too_large_fails_alone() {
 #[tokio::test]
 async fn large_results_go_in_several_requests() {
     let (fake, client) = Fake::start().await;
-    fake.change(|told| told.finish_bytes_max = 2 << 20);
+    fake.change(|state| state.finish_bytes_max = 2 << 20);
     let gate = Arc::new(Semaphore::new(0));
     for _ in 0..8 {
         fake.put("large", json!(null));
@@ -218,24 +218,24 @@ async fn large_results_go_in_several_requests() {
     };
     let (shutdown, running) = start(Worker::new(client, "w-1").service("large", handler));
     gate.add_permits(8);
-    fake.until("all ends", |told| told.finished.len() == 8).await;
+    fake.until("all ends", |state| state.finished.len() == 8).await;
     shutdown.cancel();
     running.await.unwrap().unwrap();
-    let told = fake.told.lock().unwrap();
-    assert!(told.finished.iter().all(|result| result.outcome == contract::CallOutcome::Done));
+    let state = fake.state.lock().unwrap();
+    assert!(state.finished.iter().all(|result| result.outcome == contract::CallOutcome::Done));
 }
 
 #[tokio::test]
 async fn finished_work_is_told_and_its_lease_kept_however_long_the_server_is_out() {
     let (fake, client) = Fake::start().await;
-    fake.change(|told| told.refuse_finishes = usize::MAX);
+    fake.change(|state| state.refuse_finishes = usize::MAX);
     fake.put("upper", json!("x"));
     let (shutdown, running) = start(Worker::new(client, "w-1").lease(LEASE).service("upper", upper));
-    fake.until("told in vain", |told| told.n_finishes >= 3).await;
-    let n_extended = fake.told.lock().unwrap().extended.len();
-    fake.until("the lease is kept", |told| told.extended.len() > n_extended + 2).await;
-    fake.change(|told| told.refuse_finishes = 0);
-    fake.until("taken at last", |told| told.finished.len() == 1).await;
+    fake.until("state in vain", |state| state.n_finishes >= 3).await;
+    let n_extended = fake.state.lock().unwrap().extended.len();
+    fake.until("the lease is kept", |state| state.extended.len() > n_extended + 2).await;
+    fake.change(|state| state.refuse_finishes = 0);
+    fake.until("taken at last", |state| state.finished.len() == 1).await;
     shutdown.cancel();
     running.await.unwrap().unwrap();
 }
@@ -243,11 +243,11 @@ async fn finished_work_is_told_and_its_lease_kept_however_long_the_server_is_out
 #[tokio::test]
 async fn a_worker_that_stops_does_not_wait_for_ever_for_a_server_that_is_out() {
     let (fake, client) = Fake::start().await;
-    fake.change(|told| told.refuse_finishes = usize::MAX);
+    fake.change(|state| state.refuse_finishes = usize::MAX);
     fake.put("upper", json!("x"));
     let worker = Worker::new(client, "w-1").grace(Duration::from_millis(50)).service("upper", upper);
     let (shutdown, running) = start(worker);
-    fake.until("told in vain", |told| told.n_finishes >= 1).await;
+    fake.until("state in vain", |state| state.n_finishes >= 1).await;
     shutdown.cancel();
     tokio::time::timeout(Duration::from_secs(10), running).await.unwrap().unwrap().unwrap();
 }
@@ -260,10 +260,10 @@ async fn a_call_can_be_reported_by_another_worker() {
         HandlerOutcome::Suspended { memo: json!(call.call), recheck: None }
     };
     let (shutdown, running) = start(Worker::new(client, "w-1").service("later", handler));
-    fake.until("an end", |told| told.finished.len() == 1).await;
+    fake.until("an end", |state| state.finished.len() == 1).await;
     shutdown.cancel();
     running.await.unwrap().unwrap();
-    assert_eq!(fake.told.lock().unwrap().finished[0].memo, json!("run_1.1"));
+    assert_eq!(fake.state.lock().unwrap().finished[0].memo, json!("run_1.1"));
 }
 
 #[tokio::test]
@@ -272,14 +272,14 @@ async fn a_queue_answers_for_services_without_workers() {
     fake.put("unheard_of", json!(7));
     let handler = |call: ServiceCall| async move { json!([call.service, call.queue, call.input]) };
     let (shutdown, running) = start(Worker::new(client, "w-1").queue("default", handler));
-    fake.until("an end", |told| told.finished.len() == 1).await;
-    fake.until("registered", |told| !told.registered.is_empty()).await;
+    fake.until("an end", |state| state.finished.len() == 1).await;
+    fake.until("registered", |state| !state.registered.is_empty()).await;
     shutdown.cancel();
     running.await.unwrap().unwrap();
-    let told = fake.told.lock().unwrap();
-    assert_eq!(told.finished[0].result, json!(["unheard_of", "default", 7]));
-    assert_eq!(told.registered[0]["queues"], json!(["default"]));
-    assert_eq!(told.registered[0]["capacity"], 64);
+    let state = fake.state.lock().unwrap();
+    assert_eq!(state.finished[0].result, json!(["unheard_of", "default", 7]));
+    assert_eq!(state.registered[0]["queues"], json!(["default"]));
+    assert_eq!(state.registered[0]["capacity"], 64);
 }
 
 /// Works until the gate opens, and says when it begins.
@@ -317,16 +317,16 @@ async fn a_worker_that_is_told_to_go_finishes_what_it_has_and_goes() {
         let (shutdown, mut running) = start(worker);
         begun.acquire().await.unwrap().forget();
         fake.drain();
-        fake.until("nobody claims", |told| told.n_waiting == 0).await;
+        fake.until("nobody claims", |state| state.n_waiting == 0).await;
         fake.put("slow", json!(2));
         let early = tokio::time::timeout(Duration::from_millis(50), &mut running).await;
         assert!(early.is_err(), "it has all the time it needs");
         gate.add_permits(2);
         tokio::time::timeout(Duration::from_secs(10), running).await.unwrap().unwrap().unwrap();
         assert!(!shutdown.is_cancelled(), "others that this program does go on");
-        let told = fake.told.lock().unwrap();
-        let results: Vec<&Value> = told.finished.iter().map(|end| &end.result).collect();
-        assert_eq!((results, told.ready.len()), (vec![&json!("done")], 1));
+        let state = fake.state.lock().unwrap();
+        let results: Vec<&Value> = state.finished.iter().map(|end| &end.result).collect();
+        assert_eq!((results, state.ready.len()), (vec![&json!("done")], 1));
     }
 }
 
@@ -339,10 +339,10 @@ async fn a_worker_that_goes_can_still_be_hurried() {
     let (shutdown, running) = start(worker.grace(Duration::ZERO));
     begun.acquire().await.unwrap().forget();
     fake.drain();
-    fake.until("nobody claims", |told| told.n_waiting == 0).await;
+    fake.until("nobody claims", |state| state.n_waiting == 0).await;
     shutdown.cancel();
     tokio::time::timeout(Duration::from_secs(10), running).await.unwrap().unwrap().unwrap();
-    assert_eq!(fake.told.lock().unwrap().finished[0].error.as_deref(), Some("stopped"));
+    assert_eq!(fake.state.lock().unwrap().finished[0].error.as_deref(), Some("stopped"));
 }
 
 #[tokio::test]
@@ -350,9 +350,9 @@ async fn a_worker_whose_id_was_taken_stops_and_does_not_take_it_back() {
     let (fake, client) = Fake::start().await;
     let worker = Worker::new(client, "w-1").service("upper", upper).beat_every(Duration::from_millis(10));
     let (_shutdown, running) = start(worker);
-    fake.until("the registration", |told| !told.registered.is_empty()).await;
-    fake.told.lock().unwrap().id_taken = true;
+    fake.until("the registration", |state| !state.registered.is_empty()).await;
+    fake.state.lock().unwrap().id_taken = true;
     let error = running.await.unwrap().unwrap_err();
     assert!(error.to_string().contains("an id of its own"), "{error}");
-    assert_eq!(fake.told.lock().unwrap().registered.len(), 1);
+    assert_eq!(fake.state.lock().unwrap().registered.len(), 1);
 }

@@ -15,8 +15,8 @@ async fn pushed(worker: impl FnOnce(Worker) -> Worker) -> (std::sync::Arc<Fake>,
     let shutdown = CancellationToken::new();
     let worker = worker(Worker::new(client, "w-push").push_only()).listen(listener, &url);
     tokio::spawn(worker.run(shutdown.clone()));
-    fake.until("registered", |told| !told.registered.is_empty()).await;
-    assert_eq!(fake.told.lock().unwrap().registered[0]["url"], json!(url));
+    fake.until("registered", |state| !state.registered.is_empty()).await;
+    assert_eq!(fake.state.lock().unwrap().registered[0]["url"], json!(url));
     (fake, Client::new(&url).unwrap(), shutdown)
 }
 
@@ -84,8 +84,8 @@ async fn a_server_that_hangs_up_cancels_the_call() {
 #[tokio::test]
 async fn a_forgotten_worker_registers_again() {
     let (fake, _client, shutdown) = pushed(|worker| worker.beat_every(Duration::from_millis(20))).await;
-    fake.change(|told| told.known = false);
-    fake.until("registered again", |told| told.registered.len() == 2).await;
+    fake.change(|state| state.known = false);
+    fake.until("registered again", |state| state.registered.len() == 2).await;
     shutdown.cancel();
 }
 

@@ -72,34 +72,34 @@ pub(super) struct BodyNotes {
 pub(crate) struct NotesSlot {
     /// The field that names the subject of the change.
     subject: Option<&'static str>,
-    said: Arc<OnceLock<BodyNotes>>,
+    notes: Arc<OnceLock<BodyNotes>>,
 }
 
 impl NotesSlot {
     pub(super) fn new(subject: Option<&'static str>) -> Self {
-        NotesSlot { subject, said: Arc::default() }
+        NotesSlot { subject, notes: Arc::default() }
     }
 
     /// Reads the kept fields of a body. The handler reports problems of the body, not this function.
     pub(crate) fn read(&self, body: &[u8]) {
         let Ok(KeptFields(fields)) = serde_json::from_slice(body) else { return };
-        let mut said = BodyNotes::default();
+        let mut notes = BodyNotes::default();
         for (key, value) in fields {
             match value {
-                Value::String(text) if Some(key.as_str()) == self.subject => said.subject = Some(text),
-                Value::String(text) if key == "by" => said.by = name(&text),
-                Value::String(text) if key == "reason" => said.reason = Some(text),
-                Value::Bool(repairs) if key == "repair" => said.repairs = repairs,
+                Value::String(text) if Some(key.as_str()) == self.subject => notes.subject = Some(text),
+                Value::String(text) if key == "by" => notes.by = name(&text),
+                Value::String(text) if key == "reason" => notes.reason = Some(text),
+                Value::Bool(repairs) if key == "repair" => notes.repairs = repairs,
                 _ => {}
             }
         }
         // A request has one body.
-        drop(self.said.set(said));
+        drop(self.notes.set(notes));
     }
 
-    pub(super) fn said(&self) -> &BodyNotes {
+    pub(super) fn notes(&self) -> &BodyNotes {
         static NOTHING: BodyNotes = BodyNotes { subject: None, by: None, reason: None, repairs: false };
-        self.said.get().unwrap_or(&NOTHING)
+        self.notes.get().unwrap_or(&NOTHING)
     }
 }
 
@@ -186,12 +186,12 @@ mod tests {
             br#"{"Task_ID": "t", "key": {"by": "x"}, "by": "ann", "reason": "old", "value": "secret"}"#,
         );
         let kept = |text: &str| Some(text.to_owned());
-        let said = BodyNotes { subject: kept("t"), by: kept("ann"), reason: kept("old"), repairs: false };
-        assert_eq!(slot.said(), &said);
+        let notes = BodyNotes { subject: kept("t"), by: kept("ann"), reason: kept("old"), repairs: false };
+        assert_eq!(slot.notes(), &notes);
         for odd in ["", "[]", "{", "5", r#"{"task_id": 5, "by": "a\u0000", "reason": {}, "repair": "yes"}"#] {
             let slot = NotesSlot::new(Some("taskid"));
             slot.read(odd.as_bytes());
-            assert_eq!(slot.said(), &BodyNotes::default(), "{odd}");
+            assert_eq!(slot.notes(), &BodyNotes::default(), "{odd}");
         }
     }
 }

@@ -174,7 +174,7 @@ async fn held_back(
     let name = &queue.name;
     let n_running = queue.open.get(&JobStatus::Running).copied().unwrap_or_default();
     let full = queue.limits.concurrency.filter(|most| n_running >= u64::from(*most));
-    let told = if queue.is_paused {
+    let blocked_by = if queue.is_paused {
         let text = format!("the queue `{name}` is paused");
         Some(("queue", text, format!("windlass queue resume {name}")))
     } else if let Some(most) = full {
@@ -195,7 +195,7 @@ async fn held_back(
     } else {
         None
     };
-    let Some((waits_for, text, command)) = told else { return Ok(false) };
+    let Some((waits_for, text, command)) = blocked_by else { return Ok(false) };
     (reason.waits_for, reason.text, reason.command) = (waits_for.to_owned(), text, Some(command));
     Ok(true)
 }

@@ -8,7 +8,7 @@ fn n_calls(server: &RedisTestServer, command: &str) -> u32 {
     let stats = server.lines(&["INFO", "commandstats"]);
     server.cli(&["CONFIG", "RESETSTAT"]).unwrap();
     let start = format!("cmdstat_{command}:calls=");
-    let told = stats.iter().find_map(|wait_queue| wait_queue.strip_prefix(&start));
+    let told = stats.iter().find_map(|line| line.strip_prefix(&start));
     told.map_or(0, |told| told.split(',').next().unwrap().parse().unwrap())
 }
 

@@ -36,19 +36,19 @@ fn pool(limits: PoolLimits, rows: impl IntoIterator<Item = WorkerRow>) -> Worker
 
 struct PendingWorker {
     ticket: u64,
-    told: oneshot::Receiver<WorkerReply>,
+    reply: oneshot::Receiver<WorkerReply>,
 }
 
 impl PendingWorker {
     /// The worker it has been told.
     fn worker(&mut self) -> Option<String> {
-        self.told.try_recv().ok().map(|told| told.unwrap().id)
+        self.reply.try_recv().ok().map(|reply| reply.unwrap().id)
     }
 }
 
 fn ask(pool: &mut WorkerPool, wish: WorkerRequest) -> PendingWorker {
-    let (ticket, told) = pool.ask(wish, NOW).unwrap();
-    PendingWorker { ticket, told }
+    let (ticket, reply) = pool.ask(wish, NOW).unwrap();
+    PendingWorker { ticket, reply }
 }
 
 /// Asks, and gives the place back at once.
@@ -135,8 +135,8 @@ fn allocation_spreads_over_equals_and_sees_those_that_claim() {
 fn a_worker_gets_no_more_than_it_can_bear() {
     let mut pool = pool(LIMITS, [WorkerRow { capacity: 2, ..row("a", &["s"]) }]);
     let mut asked: Vec<PendingWorker> = (0..3).map(|_| ask(&mut pool, wish("s"))).collect();
-    let told: Vec<bool> = asked.iter_mut().map(|asked| asked.worker().is_some()).collect();
-    assert_eq!(told, [true, true, false]);
+    let reply: Vec<bool> = asked.iter_mut().map(|asked| asked.worker().is_some()).collect();
+    assert_eq!(reply, [true, true, false]);
     pool.leave("s", asked[0].ticket, NOW);
     assert_eq!(asked[2].worker().as_deref(), Some("a"));
 }
@@ -146,8 +146,8 @@ fn a_service_gets_no_more_than_its_share_and_others_go_on() {
     let limits = PoolLimits { service_calls: 2, ..LIMITS };
     let mut pool = pool(limits, [row("a", &["slow", "fast"])]);
     let mut slow: Vec<PendingWorker> = (0..3).map(|_| ask(&mut pool, wish("slow"))).collect();
-    let told: Vec<bool> = slow.iter_mut().map(|asked| asked.worker().is_some()).collect();
-    assert_eq!(told, [true, true, false]);
+    let reply: Vec<bool> = slow.iter_mut().map(|asked| asked.worker().is_some()).collect();
+    assert_eq!(reply, [true, true, false]);
     assert_eq!(pass(&mut pool, wish("fast")), "a");
     pool.leave("slow", slow[1].ticket, NOW);
     assert!(slow[2].worker().is_some());
@@ -227,9 +227,9 @@ fn calls_that_wait_for_dead_workers_are_answered() {
     let mut waiting = ask(&mut pool, wish("s"));
     let later = NOW.after(15_001);
     pool.tidy(NOW);
-    assert!(waiting.told.try_recv().is_err(), "it lives");
+    assert!(waiting.reply.try_recv().is_err(), "it lives");
     pool.tidy(later);
-    assert_eq!(waiting.told.try_recv(), Ok(Err(NoWorker::NoneAlive)));
+    assert_eq!(waiting.reply.try_recv(), Ok(Err(NoWorker::NoneAlive)));
     assert!(pool.worker("a").is_some(), "somebody still has a place there");
     pool.leave("s", working.ticket, later);
     pool.leave("s", waiting.ticket, later);
@@ -283,7 +283,7 @@ fn workers_that_stay_silent_are_not_waited_for_longer_than_they_live() {
     pool.expect(&[row("a", &["s"])], NOW.after(100));
     let mut asked = ask(&mut pool, wish("s"));
     pool.tidy(NOW.after(100));
-    assert_eq!(asked.told.try_recv(), Ok(Err(NoWorker::NoneAlive)));
+    assert_eq!(asked.reply.try_recv(), Ok(Err(NoWorker::NoneAlive)));
     assert_eq!(pool.ask(wish("s"), NOW.after(100)).unwrap_err(), NoWorker::NoneAlive);
     assert!(pool.services.is_empty());
 }
