@@ -5,7 +5,7 @@
 
 It behaves as such services do: a job takes its time, sometimes it is busy (503), sometimes a job fails half-way, and
 some things it never does (422). A key that comes again gets the job it got before, unless that one failed.
-What goes wrong is decided by a seed and the number of the request, so every playing of the example meets the same.
+A seed and the number of the request decide the faults, so every playing of the example meets the same ones.
 """
 import itertools, json, os, random, sys, threading, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,7 +25,7 @@ def dice(kind, what):
 def submit(order, key):
     kind = order.get("kind")
     if kind not in ENDINGS:
-        return 422, {"error": "nobody here makes " + str(kind)}
+        return 422, {"error": "this provider does not make " + str(kind)}
     if "forbidden" in json.dumps(order.get("input")):
         return 422, {"error": "this text may not be spoken"}
     known = jobs.get(by_key.get(key))

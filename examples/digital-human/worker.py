@@ -2,7 +2,7 @@
 
 It never waits for the provider. The first call of a node hands the work in and suspends with the provider's job as its
 memo; from then on it is asked again every RECHECK_MS, with that memo, until the provider is done. Meanwhile this process
-is free, and may even be gone: what it knew stands in the run.
+is free, and may even be gone: the run has its memo.
 """
 import json, os, sys, threading, time, urllib.error, urllib.request
 
@@ -31,7 +31,7 @@ def ask_provider(path, body=None, headers=None):
 def perform(job):
     """How a call ends: `done`, `suspended`, or an exception."""
     if "memo" not in job:
-        # The key is the same for every attempt at this node, so whatever becomes of this process, it is made once.
+        # The key is the same for every attempt at this node, so the provider makes it once, even if this process dies.
         order = {"kind": job["service"], "input": job["params"]}
         at = ask_provider("/jobs", order, {"Idempotency-Key": job["key"]})
     else:
@@ -77,7 +77,7 @@ register()
 threading.Thread(target=beat, daemon=True).start()
 # One at a time: each may keep the provider busy for 10 s, and a job that waited here for others would lose its lease.
 claim, claimed = {"worker_id": ME, "services": SERVICES, "max": 1, "wait_ms": 20000}, {}
-while not claimed.get("draining"):  # somebody said `windlass worker drain`
+while not claimed.get("draining"):  # set by `windlass worker drain`
     claimed = windlass("/api/v1/jobs/claim", claim)
     if claimed["jobs"]:
         windlass("/api/v1/jobs/finish", {"results": [work(job) for job in claimed["jobs"]]})

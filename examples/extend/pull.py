@@ -6,7 +6,7 @@ SERVICE, ME = "image_generation", "painter-%d" % os.getpid()
 orders = {}  # at a provider: by key, so that the same call twice is one order
 
 def image_generation(params, memo, key):
-    """Done, suspended or failed: what it answers is what `finish` takes."""
+    """Done, suspended or failed: the answer is an item of `finish`."""
     if memo is None:
         if not params.get("prompt"):
             return {"outcome": "failed", "error": "there is nothing to draw: give a prompt", "retryable": False}

@@ -6,7 +6,7 @@ SERVER = os.environ.get("WINDLASS_SERVER", "http://127.0.0.1:8070")
 orders = {}  # at a provider: by key, so that the same call twice is one order
 
 def image_generation(params, memo, key):
-    """Done, suspended or failed: what it answers is what a push worker answers."""
+    """Done, suspended or failed: the answer is the body of a push worker's reply."""
     if memo is None:
         if not params.get("prompt"):
             return {"error": "there is nothing to draw: give a prompt", "retryable": False}

@@ -30,7 +30,7 @@ def post(path, body):
         time.sleep(1)
 
 def live(every, path, body, done):
-    """Says again and again that somebody is there: for the worker, and for each lease that it holds."""
+    """Repeats a request: the heartbeat of the worker, or the extension of a lease."""
     while not done.wait(every):
         if post(path, body).get("unknown"):
             post("/api/workers/register", {"id": ME, "type": "async", "queues": QUEUES})
@@ -40,7 +40,7 @@ def work(job):
     threading.Thread(target=live, args=(10, "/api/v1/jobs/extend", {"leases": [job["lease"]]}, done)).start()
     try:
         if job["service"] not in HANDLERS:
-            raise Hopeless("nobody here knows how to " + job["service"])
+            raise Hopeless("this worker has no handler for " + job["service"])
         end.update(outcome="done", result=HANDLERS[job["service"]](job["input"] or {}, job))
     except Exception as error:
         end.update(outcome="failed", error=str(error) or repr(error), retryable=not isinstance(error, Hopeless))
@@ -50,7 +50,7 @@ def work(job):
 claimed, over = {}, threading.Event()
 post("/api/workers/register", {"id": ME, "type": "async", "queues": QUEUES})
 threading.Thread(target=live, args=(5, "/api/workers/heartbeat", {"id": ME}, over), daemon=True).start()
-while not claimed.get("draining"):  # somebody said `windlass worker drain`
+while not claimed.get("draining"):  # set by `windlass worker drain`
     claimed = post("/api/v1/jobs/claim", {"worker_id": ME, "queues": QUEUES, "wait_ms": 20000})
     for job in claimed["jobs"]:
         work(job)

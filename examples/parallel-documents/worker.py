@@ -58,9 +58,9 @@ def work(job):
     post("/api/v1/jobs/finish", {"results": [end]})
 
 def hand():
-    """One of those who work side by side."""
+    """A thread that performs jobs beside the others."""
     claimed = {}
-    while not claimed.get("draining"):  # somebody said `windlass worker drain`
+    while not claimed.get("draining"):  # set by `windlass worker drain`
         claimed = post("/api/v1/jobs/claim", {"worker_id": ME, "services": list(SERVICES), "wait_ms": 20000})
         for job in claimed["jobs"]:
             work(job)

@@ -81,7 +81,7 @@ async fn list(assignee: Option<String>, session: &Session) -> Result<Exit> {
         |approval| format!("{}/{}", approval.run, approval.node),
         |approval| {
             let who = if approval.assignees.is_empty() {
-                "anybody".to_owned()
+                "any person".to_owned()
             } else {
                 approval.assignees.join(", ")
             };

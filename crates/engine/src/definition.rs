@@ -39,7 +39,7 @@ pub enum Strictness {
 pub struct Compiled {
     /// Absent exactly when a problem is an error.
     pub plan: Option<Arc<Plan>>,
-    /// Everything found, in the order in which it was found.
+    /// All problems, sorted by their place in the definition.
     pub problems: Vec<Problem>,
     pub form: Option<Form>,
     /// The definition as a value; null if it could not be read as one.

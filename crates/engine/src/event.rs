@@ -113,7 +113,7 @@ pub enum Event {
     Skipped {
         node: NodePath,
     },
-    /// Cancelled while open, with everything inside it.
+    /// Canceled while open, with everything inside it.
     Dropped {
         node: NodePath,
     },
@@ -175,7 +175,7 @@ pub enum Event {
     Resumed,
     /// One more node may be entered although the run is paused or advanced by hand.
     Stepped,
-    /// A new round: failed and cancelled nodes again, finished ones kept.
+    /// A new round: failed and canceled nodes again, finished ones kept.
     Retried {
         round: u32,
     },

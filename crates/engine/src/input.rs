@@ -55,7 +55,7 @@ pub enum Input {
     Resume,
     /// Enter one more node of a paused run or one advanced by hand.
     Step,
-    /// Failed and cancelled nodes again.
+    /// Failed and canceled nodes again.
     Retry,
     /// From this node on again, optionally with another shared state.
     Rerun {

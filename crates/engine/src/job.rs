@@ -2,7 +2,7 @@
 //!
 //! `decide` may refuse and changes nothing; `apply` decides nothing and cannot fail. A job knows its own attempts
 //! and nothing of queues, workers or stores. It is pending (before its time), queued, running, suspended, retrying
-//! (waiting between attempts), or it has succeeded, failed or been cancelled.
+//! (waiting between attempts), or it has succeeded, failed or been canceled.
 //!
 //! Attempts are counted per round, and a replay opens a new round; their numbers and the fence, which goes up
 //! with every grant, go on over all rounds. Losses (a lease that ran out) burn an attempt like failures do, but are
@@ -37,7 +37,7 @@ pub const LEASE_MS_DEFAULT: u64 = 30_000;
 pub const LEASE_MS_MAX: u64 = 3_600_000;
 /// Losses in one round after which a job is set aside.
 pub const LOSSES_MAX: u32 = 3;
-/// How long a worker has to stop after a cancel before the job is cancelled without it.
+/// How long a worker has to stop after a cancel before the job is canceled without it.
 pub const CANCEL_GRACE_MS: u64 = 30_000;
 /// Attempts, and ids of replays, that a job itself remembers; older rows are only in the store.
 pub const REMEMBERED: usize = 100;
@@ -170,7 +170,7 @@ impl Job {
         }
     }
 
-    /// The status of the job as a whole: pending, queued (until it ends), completed, failed, cancelled.
+    /// The status of the job as a whole: pending, queued (until it ends), completed, failed, canceled.
     pub fn status(&self) -> &'static str {
         match self.state {
             State::Pending { .. } => "pending",

@@ -36,7 +36,7 @@ pub const EXPRESSION_DEPTH: usize = 32;
 pub const CONDITION_STEPS: usize = 2_000_000;
 /// Steps of one decision, which is then committed before the run goes on: a few milliseconds, or some thousand visits.
 pub const SLICE_STEPS: u64 = 50_000;
-/// Problems reported for one definition: more would not help anybody.
+/// Problems reported for one definition: more would not help its author.
 pub const PROBLEMS: usize = 200;
 /// Bytes of an error message that is kept with an attempt.
 pub const ERROR_BYTES: usize = 4_096;

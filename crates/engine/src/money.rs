@@ -159,7 +159,7 @@ fn whole(what: &'static str, value: &Value) -> Result<Option<i64>, MoneyFault> {
         return if n < 0 { Err(MoneyFault::Negative { what, value: text }) } else { Ok(Some(n)) };
     }
     let float: f64 = text.parse().map_err(|_| MoneyFault::NotANumber { what, found: "not a number" })?;
-    // Up to here floats are exact, so that no amount is ever rounded without anybody noticing.
+    // Floats are exact up to here; above it, an amount would be rounded silently.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if float.is_nan() {
         Err(MoneyFault::NotANumber { what, found: "not a number" })

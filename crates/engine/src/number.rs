@@ -44,7 +44,7 @@ impl Num {
     }
 
     /// A length of time in milliseconds, from a number or a string that is one, in units of `unit_ms`; a fraction is
-    /// rounded up, because nothing may happen early. `None` if it is negative or longer than anybody waits.
+    /// rounded up, because nothing may happen early. `None` if it is negative or too long for a time.
     pub fn duration_ms(value: &Value, unit_ms: u32) -> Option<u64> {
         match Num::lenient(value)? {
             Num::Int(n) => u64::try_from(n).ok()?.checked_mul(u64::from(unit_ms)),

@@ -72,7 +72,7 @@ impl Parallelism {
         if self.wall_ms == 0 {
             return 0.0;
         }
-        #[expect(clippy::cast_precision_loss, reason = "nobody reads the last digits of an average")]
+        #[expect(clippy::cast_precision_loss, reason = "the last digits of an average do not matter")]
         let average = self.busy_ms as f64 / self.wall_ms as f64;
         average
     }

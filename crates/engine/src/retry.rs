@@ -11,7 +11,7 @@ use crate::limits;
 
 /// How long after its time-out a call may still answer before the watchdog fails the node.
 pub const WATCHDOG_MS: u64 = 60_000;
-/// The longest delay between two tries when a policy names none: an hour is as long as anybody waits unasked.
+/// The longest delay between two tries when a policy names none: a caller that wants more than an hour has to say so.
 pub const CAP_MS_DEFAULT: u64 = 3_600_000;
 
 /// The longest pause that a failing worker may ask for: as long as the longest automatic delay.

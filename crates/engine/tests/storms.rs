@@ -319,7 +319,7 @@ impl Storm {
 }
 
 fn child_ended(node: NodePath, fence: Fence, outcome: CallOutcome) -> Input {
-    // A child run completes, fails or is cancelled: it is never lost, and never waits for a report.
+    // A child run completes, fails or is canceled: it is never lost, and never waits for a report.
     let outcome = match outcome {
         CallOutcome::Suspended { .. } | CallOutcome::WorkerLost | CallOutcome::ServerLost => {
             CallOutcome::Canceled

@@ -137,7 +137,7 @@ impl Calls {
         self.state().rechecks.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Makes a call of the kind http or script and returns its outcome. When the token is cancelled, it stops the
+    /// Makes a call of the kind http or script and returns its outcome. When the token is canceled, it stops the
     /// worker or script as far as possible and returns `CallOutcome::Canceled`.
     pub(crate) async fn call(&self, spec: &CallSpec, cancel: &CancellationToken) -> CallResult {
         let limit = self.limit(spec);

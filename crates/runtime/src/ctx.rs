@@ -31,7 +31,7 @@ pub(crate) struct Ctx {
     pub(crate) long_work: LongWork,
     /// Loops and calls; `Runtime::shut_down` waits for them.
     pub(crate) tasks: TaskTracker,
-    /// Cancelled when the server stops.
+    /// Canceled when the server stops.
     pub(crate) shutdown: CancellationToken,
     pub(crate) is_draining: AtomicBool,
     /// This server as it registered: its id, its epoch and its start time.

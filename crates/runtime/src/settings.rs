@@ -49,7 +49,7 @@ pub struct Settings {
     pub script_user: Option<ScriptUser>,
     /// Whether workers at private addresses are called; loopback always is, link-local never.
     pub allow_worker_net: bool,
-    /// How long a worker counts as alive after its last sign of life.
+    /// How long a worker counts as alive after its last heartbeat.
     pub worker_ttl: Duration,
     /// How often workers are read from the store.
     pub worker_refresh: Duration,

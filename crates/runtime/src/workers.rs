@@ -151,7 +151,7 @@ impl Workers {
             return Ok(BeatVerdict::Lost);
         }
         let now = self.clock().now();
-        // A sign of life without an address is not a worker that has none any more.
+        // A heartbeat without an address does not remove the address of the worker.
         let url = beat.url.filter(|url| !url.is_empty() && *url != known.url);
         if let Some(url) = &url {
             self.check_address(&known.kind, url).await?;
@@ -285,8 +285,8 @@ impl Workers {
         self.state().loaded.get_or_try_init(load).await.copied()
     }
 
-    /// While no server was there, no worker could say that it lives: each has the time for it from the start of this
-    /// one. Until then it is not called, since it may be dead, but it is waited for.
+    /// While no server ran, no worker could send a heartbeat: each has the usual time for it from the start of this
+    /// server. Until then a worker is not called, since it may be dead, but calls wait for it.
     async fn expect_workers(&self) -> Result<(), RuntimeError> {
         let until = self.ctx().server.started_at.after(ttl_ms(self.settings()));
         if self.clock().now() < until {

@@ -2,7 +2,7 @@
 //!
 //! Pull: jobs are claimed in batches up to the free slots, leases are kept alive while handlers work, and results are
 //! handed in together. Push: the server calls this program over HTTP. Either way the worker registers itself and
-//! shows signs of life.
+//! sends heartbeats.
 
 mod handler;
 mod heartbeat;
@@ -33,12 +33,12 @@ pub use push::bind;
 const SLOTS: usize = 64;
 /// How long a claim lasts unless it is extended.
 const LEASE: Duration = Duration::from_secs(30);
-/// How often a worker says that it lives: three times within the time after which it counts as gone.
+/// The interval of heartbeats: three of them within the time after which a worker counts as gone.
 const BEAT: Duration = Duration::from_secs(5);
 /// How long calls may go on after the worker was told to stop.
 const GRACE: Duration = Duration::from_secs(25);
 
-/// How long a call that was cancelled at the end may take to stop.
+/// How long a call that was canceled at the end may take to stop.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The error of a worker whose id was taken.
 const LOST: &str =
@@ -133,14 +133,14 @@ impl Worker {
         self
     }
 
-    /// How long calls may go on after the worker was told to stop; then they are cancelled.
+    /// How long calls may go on after the worker was told to stop; then they are canceled.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// How often the worker says that it lives.
+    /// The interval of the worker's heartbeats.
     #[must_use]
     pub fn beat_every(mut self, beat: Duration) -> Self {
         self.beat = beat;
@@ -161,7 +161,7 @@ impl Worker {
         self
     }
 
-    /// Works until `shutdown` is cancelled or the server drains this worker; then claims nothing new, lets its open
+    /// Works until `shutdown` is canceled or the server drains this worker; then claims nothing new, lets its open
     /// calls end, and returns. An unreachable server is retried. A worker that the server drains has all the
     /// time it needs; after `shutdown`, the time of its grace. It is an error if another worker has taken the id.
     pub async fn run(self, shutdown: CancellationToken) -> io::Result<()> {
@@ -170,7 +170,7 @@ impl Worker {
         let held = Arc::new(held_leases::HeldLeases::default());
         let url = push.as_ref().map(|(_, url)| url.clone());
         let registration = heartbeat::WorkerRegistration::new(&id, url, &services, slots, pull);
-        // Signs of life go on while the worker drains: it is busy, not dead.
+        // Heartbeats go on while the worker drains: it is busy, not dead.
         let drained = CancellationToken::new();
         let load = load_of(&push_state, &held);
         let (leave, lost) = (shutdown.child_token(), CancellationToken::new());
@@ -209,7 +209,7 @@ impl Worker {
         }
         if tokio::time::timeout(grace, working.wait()).await.is_err() {
             held.cancel_all();
-            // Cancelled handlers get a moment to end; those that do not react are dropped.
+            // Canceled handlers get a moment to end; those that do not react are dropped.
             let _left_behind = tokio::time::timeout(LAST_WORDS, working.wait()).await;
         }
         drained.cancel();

@@ -25,7 +25,7 @@ pub(crate) const ENTRIES: usize = 1_000;
 #[derive(Clone)]
 pub(crate) struct App {
     pub(crate) runtime: Runtime,
-    /// Cancelled when the server stops listening: streams end then.
+    /// Canceled when the server stops listening: streams end then.
     pub(crate) closing: CancellationToken,
     labels: Arc<Mutex<HashMap<VersionId, Arc<VersionLabel>>>>,
 }

@@ -57,7 +57,7 @@ impl BodyFields {
         format!("{}.{name}", self.place)
     }
 
-    /// These may be there, whether or not anybody reads them.
+    /// These fields may be present, even if the handler does not read them.
     pub(crate) fn knows(&mut self, names: &[&'static str]) {
         self.known.extend(names);
     }

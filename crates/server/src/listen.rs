@@ -40,7 +40,7 @@ const FULL: Duration = Duration::from_millis(50);
 const TOO_MANY: &str =
     "HTTP/1.1 429 Too Many Requests\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
-/// Serves until `shutdown` is cancelled; then accepts no more connections, ends streams, finishes open requests within
+/// Serves until `shutdown` is canceled; then accepts no more connections, ends streams, finishes open requests within
 /// the grace period, cuts the others, and returns. The runtime ends the waits of workers for jobs: shut it down at the
 /// same time, not after.
 pub async fn serve(

@@ -145,7 +145,7 @@ fn name_actors(paths: &mut Map<String, Value>) {
                 "name": "X-Windlass-Actor",
                 "in": "header",
                 "required": false,
-                "description": "Who asks, for the audit; at most 200 visible characters",
+                "description": "The name of the caller, for the audit; at most 200 visible characters",
                 "schema": { "type": "string" },
             });
             match operation["parameters"].as_array_mut() {

@@ -157,7 +157,7 @@ fn report(args: &SimArgs, sum: SimTotals) -> bool {
     failed.is_empty()
 }
 
-#[expect(clippy::print_stdout, reason = "the closing line is for whoever counts")]
+#[expect(clippy::print_stdout, reason = "the closing line is the output of the program")]
 fn println_summary(seeds: u64, failed: usize) {
     println!("simulated: {} passed, {failed} failed", seeds.saturating_sub(failed as u64));
 }

@@ -115,7 +115,7 @@ pub type FreshPostings<'p> = Vec<(&'p Posting, Amount)>;
 /// The effect of `postings`, in order, on the account `row`: the account afterwards, and the new postings with
 /// the balance after each. `known` are the rows among all [`related_keys`].
 ///
-/// Movements that were made before are no news. If any charge cannot be borne, none of it is done, and the refusal
+/// Movements that were made before are a no-op. If any charge cannot be borne, none of it is done, and the refusal
 /// names every charge that did not fit, and the balance that all of them need.
 pub fn post<'p>(
     row: &AccountRow,

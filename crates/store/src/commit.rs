@@ -41,7 +41,7 @@ pub struct Commit {
     pub postings: Vec<Posting>,
     /// Accounts that must not have moved since they were looked at.
     pub unmoved: Vec<Unmoved>,
-    /// One that was sent before is no news.
+    /// A message that was sent before is a no-op.
     pub messages: Vec<Message>,
     /// Messages that this commit acts on; each can be acted on once.
     pub delivered: Vec<MessageId>,
@@ -66,7 +66,7 @@ pub struct RunChange {
     pub projection: RunProjection,
     /// The state after this entry, when it is time for a snapshot.
     pub snapshot: Option<Vec<u8>>,
-    /// Where its nodes stand, if a new round begins: for those who read the tables, not for anybody here.
+    /// The states of its nodes, if a new round begins. Views of the tables read them; the program does not.
     pub reopened: Option<Reopened>,
 }
 

@@ -15,7 +15,7 @@ use crate::outbox::MessageId;
 /// `Unavailable` leaves open whether a commit was.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
-    /// Someone else wrote first: reload and decide again.
+    /// Another writer was first: reload and decide again.
     #[error("{what} moved on: expected {expected}, found {found}")]
     Conflict { what: Subject, expected: u64, found: u64 },
     /// The database cannot be reached now: wait and try again. After a commit the outcome is unknown: look it up

@@ -10,7 +10,7 @@ use crate::error::Refusal;
 
 /// Items of a page unless the query says otherwise.
 pub const PAGE_DEFAULT: usize = 50;
-/// Items of a page at most: a longer answer is not read by anybody.
+/// Items of a page at most: clients read longer lists page by page.
 pub const PAGE_MAX: usize = 1_000;
 
 /// Rows that a page examines at most if no index answers the whole query: the page ends there with a cursor.

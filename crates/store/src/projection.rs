@@ -53,7 +53,7 @@ pub struct Rows {
     pub projection: RunProjection,
     /// Jobs to be created.
     pub jobs: Vec<JobChange>,
-    /// Jobs to be cancelled in the same commit, as far as they are open: see [`cancelled`].
+    /// Jobs to be canceled in the same commit, as far as they are open: see [`cancelled`].
     pub cancel: Vec<JobId>,
     pub postings: Vec<Posting>,
     pub messages: Vec<Message>,
@@ -224,7 +224,7 @@ impl Rows {
         self.messages.push(Message { id, to: Party::Run(to), at: now, note });
     }
 
-    /// The commit that appends `step` to the journal with these rows. Jobs to be cancelled are not in it.
+    /// The commit that appends `step` to the journal with these rows. Jobs to be canceled are not in it.
     pub fn into_commit(
         self,
         command: CommandId,
@@ -272,7 +272,7 @@ pub fn job_postings(changes: &[JobChange]) -> Vec<Posting> {
     changes.iter().filter_map(posting).collect()
 }
 
-/// The status as everybody sees it.
+/// The status of a run in tables, lists and answers.
 pub fn status(run: &Run) -> RunStatus {
     match run.status {
         Status::Pending => RunStatus::Pending,

@@ -20,7 +20,7 @@ use windlass_engine::time::Timestamp;
 
 use crate::page::{Order, Part};
 
-/// The status of a run as everybody sees it.
+/// The status of a run in tables, lists and answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunStatus {
@@ -81,7 +81,7 @@ impl RunStatus {
     }
 }
 
-/// One life of one server: after a restart the epoch is another.
+/// A server and its epoch: every restart begins a new epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Owner {
     pub server: ServerId,

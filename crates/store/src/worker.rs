@@ -37,7 +37,7 @@ pub struct WorkerAddress {
     pub peer: String,
 }
 
-/// A sign of life. An unknown worker is refused, so that it registers again.
+/// A heartbeat. An unknown worker is refused, so that it registers again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerBeat {
     pub id: String,

@@ -140,7 +140,7 @@ pub(super) enum ExampleAction {
         #[serde(default)]
         reason: Option<String>,
     },
-    /// Failed and cancelled nodes again.
+    /// Failed and canceled nodes again.
     Retry {},
     /// From a node on again, with the shared state as it is or as given.
     Rerun {

@@ -13,7 +13,7 @@ use windlass_sdk::{Client, Worker};
 use crate::http::{ask, ends, expect, get, journal, node_is, post, seen, start};
 use crate::server::{Server, TempDir, publish};
 
-/// How long a run may take to end once it is cancelled, on a busy machine.
+/// How long a run may take to end once it is canceled, on a busy machine.
 const SOON: Duration = Duration::from_secs(10);
 const HOUR_MS: u64 = 3_600_000;
 
@@ -39,7 +39,7 @@ async fn cancel(client: &Client, run: &str) {
     quiet(client, run).await;
 }
 
-/// Nothing was granted after a run was cancelled, no attempt is open, and its end is the last thing that happened.
+/// Nothing was granted after a run was canceled, no attempt is open, and its end is the last thing that happened.
 async fn quiet(client: &Client, run: &str) {
     let events = journal(client, run).await;
     let canceled = events.iter().position(|event| event["e"] == "canceling").unwrap();

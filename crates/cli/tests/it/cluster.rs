@@ -1,10 +1,10 @@
 //! Three servers on one PostgreSQL under load: servers, the database and the network between them fail in turn. Nothing
-//! that was acknowledged is lost, nothing happens twice, and everybody goes on by themselves.
+//! that was acknowledged is lost, nothing happens twice, and every server recovers without help.
 
 mod database;
+mod hints;
 mod load;
 mod network;
-mod news;
 mod servers;
 
 use std::time::{Duration, Instant};

@@ -193,7 +193,7 @@ async fn the_api_reports_the_fold_of_the_journal() {
             begun.push((run, plan.clone()));
         }
     }
-    // One is cancelled for certain, however late the others are told to.
+    // One is canceled for certain, however late the others are told to.
     let held =
         json!({"start": "n0", "nodes": {"n0": {"kind": "wait_event", "params": {"signal_key": "never"}}}});
     let plan = compile_value(&held, Strictness::Strict).plan.unwrap();

@@ -1,7 +1,7 @@
 //! The expressions of the dag form: CEL, with references as the form spells them (`$var.n > 5 && !$node.a.error`).
 //!
 //! The grammar and the functions are those of CEL; values are JSON. Parsing and evaluation are ours, because a
-//! condition of a stranger must neither exhaust the stack nor run for long, must give the same answer every time, and
+//! condition of any author must neither exhaust the stack nor run for long, must give the same answer every time, and
 //! takes numbers as JSON has them: an integer and a float can be compared and added, and a missing value is null at
 //! any depth.
 

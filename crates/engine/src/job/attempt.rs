@@ -78,7 +78,7 @@ impl Attempt {
         self.finished_at = Some(at);
     }
 
-    /// Whether it has ended with just this outcome, so that hearing it again is no news.
+    /// Whether it has ended with just this outcome, so that a repeated report is a no-op.
     pub(super) fn ended_with(&self, outcome: &JobOutcome) -> bool {
         match outcome {
             // Null is kept as nothing: stores cannot tell the two apart.

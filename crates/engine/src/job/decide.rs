@@ -73,7 +73,7 @@ impl Job {
 
     fn extend(&self, fence: Fence, lease_ms: u64, now: Timestamp) -> Decided {
         match &self.state {
-            // A lease is not shortened by asking for a longer life.
+            // A request for an extension never shortens a lease.
             State::Running { lease_until, .. } if fence == self.fence => {
                 let until = lease_end(now, lease_ms);
                 Ok(if until > *lease_until {

@@ -61,9 +61,9 @@ pub enum JobInput {
     /// The attempt has taken too long.
     AttemptTimeout,
     Cancel,
-    /// Do not wait any longer; a failed or cancelled job gets a new round.
+    /// Do not wait any longer; a failed or canceled job gets a new round.
     RetryNow,
-    /// A new round for a failed or cancelled job, once per id. The patch is laid over the payload; null in it removes
+    /// A new round for a failed or canceled job, once per id. The patch is laid over the payload; null in it removes
     /// a field.
     Replay {
         replay_id: String,
@@ -177,7 +177,7 @@ pub enum JobRefusal {
     PayloadTooMuch { excess: Excess },
     #[error("what the payload with the patch costs cannot be told: {fault}")]
     NoAmount { fault: MoneyFault },
-    /// Only the keeper of the account can say so.
+    /// The store finds this out: it has the balance of the account.
     #[error(
         "insufficient_balance: {needed} are needed and account `{account}` has {balance}; deposit at least {}",
         .needed.saturating_sub(*.balance)

@@ -8,7 +8,7 @@ use crate::counter::Fence;
 use crate::retry::FaultKind;
 
 mod ending;
-mod promises;
+mod invariants;
 
 /// A job with its clock and its journal; every step is checked against a replay.
 struct TestJob {

@@ -99,7 +99,7 @@ impl Game {
         self.again(input, given)
     }
 
-    /// The very same report a second time is no news.
+    /// The same report a second time is a no-op.
     fn again(&mut self, input: &Input, given: &Given) -> Result<(), String> {
         let same = match input {
             Input::CallEnded { .. } | Input::Cancel { .. } | Input::Pause | Input::TimePassed => true,

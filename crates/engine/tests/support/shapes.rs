@@ -101,7 +101,7 @@ pub fn foreach_with_params() -> Value {
     definition
 }
 
-/// One flow per item that ends without asking anybody.
+/// One flow per item that ends without a call.
 pub fn foreach_flows() -> Value {
     json!({"start": "f", "edges": [], "nodes": {"f": {
         "kind": "foreach", "parallel_mode": "concurrent", "prep": {"input_key": "$params.items"},

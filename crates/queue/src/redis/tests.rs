@@ -223,7 +223,7 @@ async fn redis_counts_as_lost_until_it_is_filled() {
     assert!(connection.count_ready(&[], Timestamp(0)).await.unwrap().is_lost);
 }
 
-/// The keys of a job through its whole life.
+/// The keys of a job from its creation to its end.
 #[tokio::test]
 async fn the_keys_of_a_job_follow_its_state() {
     let server = RedisTestServer::start(&[]);

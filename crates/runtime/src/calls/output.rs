@@ -23,7 +23,7 @@ pub(super) struct ScriptOutput {
     kept: Arc<Mutex<Vec<u8>>>,
     bytes_max: usize,
     excess: ExcessOutput,
-    /// Cancelled when there is more than may be.
+    /// Canceled when there is more than may be.
     pub(super) is_over: CancellationToken,
 }
 

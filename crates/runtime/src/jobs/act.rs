@@ -36,7 +36,7 @@ impl Jobs {
         self.act(job, JobInput::Cancel).await
     }
 
-    /// Ends the wait of a job, or opens a failed or cancelled one again.
+    /// Ends the wait of a job, or opens a failed or canceled one again.
     pub async fn retry_job(&self, job: JobId) -> Result<JobRow, JobError> {
         self.act(job, JobInput::RetryNow).await
     }

@@ -249,7 +249,7 @@ impl DeadLetters {
                     changes.push(change);
                     return true;
                 }
-                // Cancelled or discarded: it could be opened again, but not as a dead letter.
+                // Canceled or discarded: it could be opened again, but not as a dead letter.
                 Ok(Some(_)) => JobRefusal::NotDead { status: row.job.display_status() },
                 Err(refusal) => refusal,
             };

@@ -21,7 +21,7 @@ use crate::part::RuntimePart;
 
 /// Ends that are taken to their runs at once, of one request.
 const CONCURRENCY: usize = 256;
-/// How often one is decided again: others write to a job a few times in its life, not all the time.
+/// How often one is decided again: other writers change a job a few times in all, not continuously.
 pub(super) const ATTEMPTS_MAX: usize = 10;
 /// When to come again after that.
 pub(super) const RETRY_DELAY: Duration = Duration::from_millis(500);

@@ -1,6 +1,6 @@
 //! Limits of queues, and their pause.
 //!
-//! The dispatcher keeps the limits, from the claims and ends that it hears of anyway. Servers on a shared store claim
+//! The dispatcher keeps the limits, from the claims and ends that it sees anyway. Servers on a shared store claim
 //! from such a queue in turns (`claim/turn.rs`), so the limits are exact for all of them together.
 
 use windlass_engine::problem::{Problem, Problems};

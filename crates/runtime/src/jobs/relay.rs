@@ -60,7 +60,7 @@ pub(super) struct Relay {
     moves: mpsc::Sender<RedisUpdate>,
     /// Taken by the loop that sends to Redis.
     backlog: Mutex<Option<mpsc::Receiver<RedisUpdate>>>,
-    /// Only while jobs are handed out through it; cancelled when it is of no more use.
+    /// Only while jobs are handed out through it; canceled when it is of no more use.
     link: RwLock<Option<(RedisConnection, CancellationToken)>>,
     /// There was no room for some move.
     is_behind: AtomicBool,
@@ -195,7 +195,7 @@ impl RedisRelay {
         changes.iter().for_each(|change| relay.tell(RedisUpdate::of(&change.job, now)));
     }
 
-    /// A worker lives: Redis shows it for as long as it counts as alive.
+    /// A worker sent a heartbeat: Redis shows it for as long as it counts as alive.
     pub(crate) fn relay_beat(&self, worker: &str) {
         let Some(relay) = &self.state().relay else { return };
         let ms = u64::try_from(self.settings().worker_ttl.as_millis()).unwrap_or(BEAT_MS_MAX);

@@ -172,7 +172,7 @@ impl WorkerPool {
         true
     }
 
-    /// These workers may still live: until then, calls of their services wait for a sign of life.
+    /// These workers may still be alive: until then, calls of their services wait for a heartbeat.
     pub(super) fn expect(&mut self, rows: &[WorkerRow], until: Timestamp) {
         let called = rows.iter().filter(|row| is_called(&row.kind) && !row.url.is_empty());
         let services = called.flat_map(|row| row.services.iter().cloned()).take(EXPECTED_MAX).collect();

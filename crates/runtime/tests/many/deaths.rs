@@ -109,7 +109,7 @@ async fn a_server_that_cannot_say_that_it_lives_makes_no_calls() {
     cluster.cut(0).await;
     tokio::time::sleep(Duration::from_millis(5_300)).await;
     assert!(!first.troubles().is_empty());
-    // Its link is back before its next sign of life.
+    // Its link is back before its next heartbeat.
     cluster.mend(0);
     let run = start(&first, flow, json!({"x": 1})).await;
     cluster.until("it lives again, and makes the call", |_| n.load(Ordering::SeqCst) == 1).await;

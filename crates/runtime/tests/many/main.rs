@@ -6,8 +6,8 @@
 mod classes;
 mod cluster;
 mod deaths;
+mod hints;
 mod limits;
-mod news;
 mod redis;
 mod services;
 mod storm;

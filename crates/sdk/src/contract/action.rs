@@ -15,7 +15,7 @@ pub struct ApprovalInfo {
     pub node: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// People who may decide; empty = everyone.
+    /// People who may decide; empty = any person.
     pub assignees: Vec<String>,
     /// A JSON Schema for the decision's form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,7 +60,7 @@ pub struct Continue {
 pub struct Signal {
     pub key: String,
     pub value: Value,
-    /// The same signal sent again under the same id is no news.
+    /// The same signal sent again under the same id is a no-op.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

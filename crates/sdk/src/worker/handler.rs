@@ -40,7 +40,7 @@ pub struct ServiceCall {
     pub priority: i32,
     /// An answer after this moment is too late.
     pub deadline: Option<SystemTime>,
-    /// Cancelled when the call was canceled or its lease was lost. Stop then; the result is ignored.
+    /// Canceled when the call was canceled or its lease was lost. Stop then; the result is ignored.
     pub cancel: CancellationToken,
     /// The log of the call; its lines are sent with the result.
     pub logger: CallLogger,

@@ -136,7 +136,7 @@ async fn exec(
     };
     let call = call_of(service, &headers, asked);
     let logger = call.logger.clone();
-    // A server that hangs up wants no answer: the call is cancelled when this future is dropped.
+    // A server that hangs up wants no answer: the call is canceled when this future is dropped.
     let _hung_up = call.cancel.clone().drop_guard();
     let outcome = handler.answer(call).await;
     answer(outcome, &logger.take())

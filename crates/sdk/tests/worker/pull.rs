@@ -307,7 +307,7 @@ type Gated = std::pin::Pin<Box<dyn Future<Output = HandlerOutcome> + Send>>;
 
 #[tokio::test]
 async fn a_worker_that_is_told_to_go_finishes_what_it_has_and_goes() {
-    // One learns of it from its claim, the other, which has no free slot to claim for, from its sign of life.
+    // One learns of it from its claim, the other, which has no free slot to claim for, from its heartbeat.
     for slots in [2, 1] {
         let (fake, client) = Fake::start().await;
         fake.put("slow", json!(1));

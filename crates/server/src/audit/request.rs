@@ -47,7 +47,7 @@ fn is_hidden(c: char) -> bool {
         || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Text of anybody as it stands in a line: cut, and nothing hidden in it. Requests that are refused may hold anything.
+/// Text of a request as it stands in an audit line: cut, without hidden characters. A refused request may have any text.
 pub(super) fn line(text: &str, most: usize) -> String {
     let seen = |c: char| match c {
         '\n' | '\r' | '\t' => ' ',

@@ -112,7 +112,7 @@ pub(super) struct ConnectionPlace {
     idle: Arc<IdleConnections>,
     /// Its number among the idle ones; `None` while a request is at work.
     ticket: Mutex<Option<u64>>,
-    /// Cancelled when another connection gets the place.
+    /// Canceled when another connection gets the place.
     pub(super) closed: CancellationToken,
 }
 

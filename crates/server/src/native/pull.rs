@@ -26,7 +26,7 @@ use crate::extract::{ClientAddress, JsonBody};
 use crate::problem::{ApiError, ApiResult, Code};
 use crate::shape;
 
-/// Jobs in one request: more would hold up everybody else's.
+/// Jobs in one request: more would delay the requests of other workers.
 const JOBS_MAX: usize = 1_000;
 /// Queues and services of one claim.
 const NAMES_MAX: usize = 1_000;

@@ -23,7 +23,7 @@ use crate::shape;
 /// Fields of a state that name its entry or never change: a diff leaves them out.
 const ASIDE: [&str; 6] = ["id", "at", "len", "time", "params", "more_nodes"];
 
-/// Tries failed and cancelled nodes of a run that has ended again; finished ones are kept.
+/// Tries failed and canceled nodes of a run that has ended again; finished ones are kept.
 #[utoipa::path(post, path = "/api/v1/runs/{id}/retry", operation_id = "retry_run", tag = "runs", request_body = NoBody,
     params(("id" = String, Path, description = "The id of the run"), DryRunQuery),
     responses((status = 200, description = "The run; with `dry_run`, the effect it would have", body = RoundAnswer)))]

@@ -19,7 +19,7 @@ use crate::fields::nothing;
 use crate::problem::{ApiError, ApiResult, Code};
 use crate::shape::{named_page, time, wide_range};
 
-/// A worker that only comes for work is heard of when it comes; it says that it lives every ten seconds.
+/// A worker without an address is seen when it claims and by its heartbeats, every ten seconds.
 const PULL_TTL: Duration = Duration::from_secs(30);
 /// Jobs that are told of one worker.
 const TASKS_MAX: usize = 100;

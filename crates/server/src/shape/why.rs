@@ -52,7 +52,7 @@ pub(crate) fn reason(reason: EngineReason) -> WaitReason {
             WaitReason { key: Some(key), until: until.map(time), ..words("signal", text) }
         }
         Cause::Approval { by, until } => {
-            let who = if by.is_empty() { "anybody".to_owned() } else { by.join(", ") };
+            let who = if by.is_empty() { "any person".to_owned() } else { by.join(", ") };
             let text = format!("a decision by {who}{}", by_when(", until", until));
             WaitReason { assignees: by, until: until.map(time), ..words("approval", text) }
         }

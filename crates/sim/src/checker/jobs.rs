@@ -162,7 +162,7 @@ impl JobChecker {
             }
             let is_given_up = matches!(&known.job.state, State::Failed { discarded: Some(_), .. });
             if is_given_up && !self.given_up.contains(id) {
-                return broken("J7", format!("{id} was a dead letter that nobody gave up, and it is"));
+                return broken("J7", format!("{id} was discarded without a request for it"));
             }
             if known.job.is_open() {
                 return broken("J1", format!("{id} is still open at the end: {:?}", known.job.state));
@@ -205,7 +205,7 @@ impl CheckedJob {
         let State::Running { lease_until, .. } = self.job.state else {
             let succeeds = job.state == State::Succeeded && self.job.state != State::Succeeded;
             let id = job.id;
-            return if succeeds { broken("J2", format!("{id} succeeded in nobody's hands")) } else { Ok(()) };
+            return if succeeds { broken("J2", format!("{id} succeeded without a lease")) } else { Ok(()) };
         };
         let fence = self.job.fence;
         let Some(attempt) = job.attempts.iter().find(|attempt| attempt.fence == fence) else { return Ok(()) };
@@ -239,7 +239,10 @@ impl CheckedJob {
             return broken("J2", format!("{} was opened again without a new round", job.id));
         }
         if self.job.is_dead_letter() && !is_new_round && !is_given_up {
-            return broken("J7", format!("{} is no dead letter any more, and nobody wanted that", job.id));
+            return broken(
+                "J7",
+                format!("{} is no dead letter any more, without a retry or a discard", job.id),
+            );
         }
         Ok(())
     }

@@ -1,10 +1,10 @@
--- Ids are UUIDs, times are milliseconds, unsigned numbers are kept bit by bit in signed ones. Free-form values are JSON in
--- plain text: it reads back exactly as it was written, which jsonb does not promise. Texts sort by their bytes, as
--- everywhere else in the program. There are no foreign keys: the writer has checked.
+-- Ids are UUIDs. Times are milliseconds since 1970. Unsigned numbers are stored as the signed number with the same bits.
+-- Text columns with structured content are JSON: text reads back exactly as it was written, which jsonb does not
+-- promise. Texts sort by their bytes, as everywhere else in the program. There are no foreign keys: the writer checks.
 --
--- Every row belongs to a project. Names are unique in their project and lead their keys with it; ids are unique in the
--- whole database, and the statements filter by project. Rows of a run or a job (journal, snapshots, logs, job_specs,
--- attempts) belong to the project of their run or job.
+-- `project` is the tenant of a row. It stands in front of every key that people choose (names, request ids, dedup keys).
+-- Rows with a UUID of ours are keyed by that id and carry the column. Tables that belong to a run, a job or a schedule
+-- (journal, snapshots, logs, attempts, job_specs, firings) have the project of that row.
 
 CREATE TABLE flows (
     project text COLLATE "C" NOT NULL,
@@ -20,8 +20,8 @@ CREATE TABLE flows (
 CREATE INDEX flows_by_name ON flows (project, name, created_at, id);
 CREATE INDEX flows_by_creation ON flows (project, created_at, id);
 
--- Names that flows have or are about to have: a transaction that creates a flow locks its name until it ends. Several flows
--- may share a name where that is allowed, so that a unique index over the flows cannot do this.
+-- Names of flows, also of those not committed yet: a transaction that creates a flow locks its name until it ends. The
+-- settings may allow several flows with one name, so a unique index over the flows cannot do this.
 CREATE TABLE flow_names (
     project text COLLATE "C" NOT NULL,
     name text COLLATE "C" NOT NULL,
@@ -39,16 +39,16 @@ CREATE TABLE versions (
     status text COLLATE "C" NOT NULL,
     note text COLLATE "C" NOT NULL,
     created_at bigint NOT NULL,
-    -- The definition as JSON, if it is written in something else: SQL reads nothing else.
+    -- The definition as JSON, if it was given as YAML.
     json text COLLATE "C",
-    -- Which results are written to which shared keys, `[{node | like + depth, key, path}]`, but for those of nodes with
-    -- others inside.
+    -- The shared keys that results are written to, `[{node | like + depth, key, path}]`, without nodes that have others
+    -- inside. For the view `workflow_tasks`.
     writes text COLLATE "C"
 );
 CREATE UNIQUE INDEX versions_by_number ON versions (flow, number);
 
--- Updated with every entry of a journal: room is left on each page for the next versions of its rows, so that no index
--- has to be written.
+-- Every journal entry updates the row of its run. The fill factor leaves room on each page for the next versions of its
+-- rows, so an update writes no index.
 CREATE TABLE runs (
     project text COLLATE "C" NOT NULL,
     id uuid PRIMARY KEY,
@@ -81,19 +81,21 @@ CREATE TABLE runs (
     cost_actual bigint NOT NULL,
     cost_refunded bigint NOT NULL,
     cost_settled bigint NOT NULL,
-    -- What its account must have before any of its calls that wait for money can go.
+    -- The balance that the account needs before the cheapest waiting call can start.
     needs bigint,
     error text COLLATE "C",
     shared text COLLATE "C",
     result text COLLATE "C",
     updated_at bigint NOT NULL,
     ended_at bigint,
-    -- What the last retry or rerun opened again: `{pending, waiting, open, turns}`.
+    -- The nodes as the newest round found them, if it is not the first:
+    -- `{pending: [path], waiting: [path], open: [path], turns: {path: n}}`.
     reopened text COLLATE "C",
-    -- When it was last changed, once it has ended: what changes with every entry is in no index.
+    -- The time of the last change of an ended run. Lists order by it: an index over `updated_at` would be written with
+    -- every entry.
     settled_at bigint,
-    -- The sixteen seconds that the wake-up falls into. An open run has another wake-up with every step, minutes away: an
-    -- index over it would be written each time, and all others with it. The slot changes seldom.
+    -- The slot of 16 seconds that contains `wake_at`. Every step of an open run sets another wake-up, minutes away: an
+    -- index over `wake_at` would be written each time, and all others with it. The slot changes seldom.
     wake_slot bigint GENERATED ALWAYS AS (wake_at >> 14) STORED,
     CHECK ((ended_at IS NULL) = (status IN ('pending', 'running', 'waiting', 'paused', 'canceling'))),
     CHECK ((ended_at IS NULL) = (settled_at IS NULL)),
@@ -124,24 +126,25 @@ CREATE INDEX runs_open_by_account ON runs (project, account, created_at, id)
 CREATE TABLE journal (
     run uuid NOT NULL,
     seq bigint NOT NULL,
-    -- The version of the format.
+    -- The version of the entry's format.
     v bigint NOT NULL,
     at bigint NOT NULL,
     command uuid NOT NULL,
     events text COLLATE "C" NOT NULL,
-    -- What the command left on the accounts it moved.
+    -- The balances of the accounts that the command moved.
     balances text COLLATE "C",
     PRIMARY KEY (run, seq)
 );
 CREATE UNIQUE INDEX journal_by_command ON journal (command);
 
+-- The newest snapshot of a run.
 CREATE TABLE snapshots (
     run uuid PRIMARY KEY,
     seq bigint NOT NULL,
     state bytea NOT NULL
 );
 
--- Commands that appended no entry to a journal.
+-- Commands without a journal entry. Retention deletes them by age.
 CREATE TABLE commands (
     project text COLLATE "C" NOT NULL,
     id uuid PRIMARY KEY,
@@ -177,8 +180,9 @@ CREATE TABLE jobs (
     call_fence bigint,
     schedule uuid,
     limit_key text COLLATE "C" NOT NULL,
+    -- The cause of death of a dead letter; empty for any other job.
     fingerprint text COLLATE "C",
-    -- Who has it.
+    -- The worker that holds the lease.
     worker text COLLATE "C",
     created_at bigint NOT NULL,
     updated_at bigint NOT NULL,
@@ -198,7 +202,8 @@ CREATE INDEX jobs_dead ON jobs (project, queue, created_at, id) WHERE is_dead_le
 CREATE INDEX jobs_dead_by_fingerprint ON jobs (project, queue, fingerprint, created_at, id, updated_at)
     WHERE is_dead_letter;
 CREATE INDEX jobs_held ON jobs (project, queue, id) WHERE status = 'running';
--- Jobs with a limit key are in other indexes than those without: a key with a million jobs hides nothing.
+-- Claimable jobs in dispatch order. Jobs with a limit key have indexes of their own, so that a claim does not walk
+-- through the ones that it cannot take.
 CREATE INDEX jobs_ready_by_queue ON jobs (project, queue, priority DESC, due_at, id)
     WHERE due_at IS NOT NULL AND limit_key = '';
 CREATE INDEX jobs_ready_by_name ON jobs (project, name, queue, priority DESC, due_at, id)
@@ -209,19 +214,20 @@ CREATE INDEX keyed_jobs_ready_by_name ON jobs (project, name, queue, priority DE
     WHERE due_at IS NOT NULL AND limit_key <> '';
 CREATE INDEX keyed_jobs_by_key ON jobs (project, queue, priority DESC, limit_key, due_at, id)
     WHERE status = 'queued' AND limit_key <> '';
--- Jobs of runs once more by themselves, so that those of a low priority are found behind any number of plain ones.
+-- Jobs of runs, so that one of low priority is found behind any number of plain jobs.
 CREATE INDEX run_jobs_ready_by_queue ON jobs (project, queue, priority DESC, due_at, id)
     WHERE due_at IS NOT NULL AND run IS NOT NULL;
 CREATE INDEX run_jobs_ready_by_name ON jobs (project, name, queue, priority DESC, due_at, id)
     WHERE due_at IS NOT NULL AND run IS NOT NULL;
 
--- What a job asks for: large, and hardly ever changed.
+-- The specification of a job, apart from its state: a claim does not write the payload again.
 CREATE TABLE job_specs (
     job uuid PRIMARY KEY,
     spec text COLLATE "C" NOT NULL,
     payload text COLLATE "C" NOT NULL
 );
 
+-- The job that holds a dedup key of a queue, or held it last.
 CREATE TABLE job_keys (
     project text COLLATE "C" NOT NULL,
     queue text COLLATE "C" NOT NULL,
@@ -231,6 +237,7 @@ CREATE TABLE job_keys (
 );
 CREATE INDEX job_keys_by_job ON job_keys (job);
 
+-- A job that was never claimed has no row: its first attempt follows from the job.
 CREATE TABLE attempts (
     job uuid NOT NULL,
     number bigint NOT NULL,
@@ -252,15 +259,15 @@ CREATE TABLE queues (
     is_paused boolean NOT NULL,
     limits text COLLATE "C" NOT NULL,
     updated_at bigint NOT NULL,
-    -- How often jobs of it were handed out, if it has limits.
+    -- Grants of jobs of a queue with limits, counted while several servers share it.
     turns bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (project, name)
 );
 -- Retention.
 CREATE INDEX queues_without_settings ON queues (updated_at) WHERE NOT is_paused AND limits = '{}';
 
--- How full queues are: the sum over the shards. Whoever writes has a shard of its own, so that nobody waits for anybody
--- because of a number.
+-- Counts of jobs, kept as jobs are written: the sum over the shards. Every writer has a shard of its own, so no
+-- transaction waits for the row of another.
 CREATE TABLE queue_depths (
     project text COLLATE "C" NOT NULL,
     queue text COLLATE "C" NOT NULL,
@@ -274,6 +281,7 @@ CREATE TABLE queue_depths (
     PRIMARY KEY (project, queue, shard)
 ) WITH (fillfactor = 50);
 
+-- Used-up rates, so that a restart does not refill them.
 CREATE TABLE queue_rates (
     project text COLLATE "C" NOT NULL,
     queue text COLLATE "C" NOT NULL,
@@ -295,6 +303,7 @@ CREATE TABLE accounts (
     PRIMARY KEY (project, id)
 ) WITH (fillfactor = 50);
 
+-- One row for every movement of money. The program only inserts rows; it never changes or deletes one.
 CREATE TABLE ledger (
     project text COLLATE "C" NOT NULL,
     account text COLLATE "C" NOT NULL,
@@ -310,7 +319,7 @@ CREATE TABLE ledger (
     at bigint NOT NULL,
     PRIMARY KEY (project, account, seq)
 );
--- A key names a node by its whole path, which may be longer than an index can hold.
+-- A key contains the whole path of a node, which may be longer than an index entry can be; hence the digest.
 CREATE UNIQUE INDEX ledger_by_key ON ledger (project, account, md5(key));
 CREATE INDEX ledger_by_run ON ledger (project, account, run, seq) WHERE run IS NOT NULL;
 
@@ -322,7 +331,7 @@ CREATE TABLE prices (
     PRIMARY KEY (project, service)
 );
 
--- What is set for services.
+-- Settings of services.
 CREATE TABLE services (
     project text COLLATE "C" NOT NULL,
     name text COLLATE "C" NOT NULL,
@@ -349,6 +358,7 @@ CREATE TABLE blob_refs (
 );
 CREATE INDEX blob_refs_by_run ON blob_refs (run);
 
+-- A sender or receiver is a tag byte and an id: 0 and the bytes of a run id, or 1 and the text of an account id.
 CREATE TABLE outbox (
     project text COLLATE "C" NOT NULL,
     sender bytea NOT NULL,
@@ -367,7 +377,7 @@ CREATE INDEX outbox_undelivered ON outbox (at, project, sender, seq, part) WHERE
 -- Child runs that wait for their turn, the deepest of a tree first.
 CREATE INDEX outbox_by_tree ON outbox (project, tree, depth DESC, at, sender, seq, part)
     WHERE NOT is_delivered AND tree IS NOT NULL;
--- Delivered messages of accounts, which are deleted by their age: accounts come after all runs.
+-- Retention deletes messages of accounts by age; messages of a run go with the run. Accounts sort after all runs.
 CREATE INDEX outbox_of_accounts ON outbox (at) WHERE is_delivered AND sender >= '\x01'::bytea;
 CREATE INDEX outbox_by_receiver ON outbox (project, receiver) WHERE NOT is_delivered;
 
@@ -393,14 +403,15 @@ CREATE TABLE firings (
     is_manual boolean NOT NULL,
     is_run boolean NOT NULL,
     started uuid NOT NULL,
-    -- Whether what it started has not ended.
+    -- Whether the run or job that it started is open.
     is_running boolean NOT NULL,
     PRIMARY KEY (schedule, slot, is_manual)
 );
 CREATE INDEX firings_by_started ON firings (started, is_run);
 CREATE INDEX firings_running ON firings (schedule, slot, is_manual) WHERE is_running;
 
--- What attempts wrote, with the entry that tells an end of theirs.
+-- The output of attempts. `entry` is the journal entry that ended the attempt (0 = none), `lines` is
+-- `[{level, message, data}]`. Deleted with its run.
 CREATE TABLE logs (
     run uuid NOT NULL,
     entry bigint NOT NULL,
@@ -408,7 +419,6 @@ CREATE TABLE logs (
     node text COLLATE "C" NOT NULL,
     at bigint NOT NULL,
     text text COLLATE "C" NOT NULL,
-    -- What was written line by line: `[{level, message, data}]`.
     lines text COLLATE "C" NOT NULL,
     PRIMARY KEY (run, entry, fence)
 );
@@ -429,6 +439,7 @@ CREATE TABLE store_keys (
     bytes bytea NOT NULL CHECK (length(bytes) = 32)
 );
 
+-- Workers, as they registered.
 CREATE TABLE registrations (
     project text COLLATE "C" NOT NULL,
     id text COLLATE "C" NOT NULL,
@@ -470,18 +481,19 @@ CREATE INDEX audit_by_who ON audit (project, who, seq);
 CREATE INDEX audit_by_what ON audit (project, what, seq);
 CREATE INDEX audit_by_subject ON audit (project, subject, seq);
 
--- The number of the last line of each project's audit. A sequence would give numbers before transactions end, and a reader
--- that goes on from the last number seen would miss the line of a transaction that ended later.
+-- The number of the last row of each project's audit. A sequence would assign numbers before transactions commit, and a
+-- reader that continues after the last number it saw would miss the row of a transaction that commits later.
 CREATE TABLE audit_tail (
     project text COLLATE "C" PRIMARY KEY,
     seq bigint NOT NULL
 ) WITH (fillfactor = 50);
 
--- What people ask with any tool, in the words that they know. Moments are seconds, or texts such as
--- 2026-01-02T03:04:05.678Z.
+-- Views for people, under the names and in the words of the documents that they know: a `task` is a run, a `node_run` an
+-- attempt at a node, the `task_queue` the jobs of runs, a `task_run` an attempt at a job. Ids are text; times are
+-- seconds since 1970, and RFC 3339 in `task_runs`, the `workflow…` views and `workers.heartbeat_at`. The id of a run or job as
+-- a UUID stands in `run` or `job`; a query by these columns uses an index.
 
--- JSON that PostgreSQL can look into: it knows no character 0, and would read nothing at all because of one. The sign
--- for what cannot be shown stands there instead.
+-- JSON that PostgreSQL can parse: it rejects a whole text with the character 0. The replacement character stands for it.
 CREATE FUNCTION readable(text) RETURNS json LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE
         WHEN strpos($1, '\u0000') = 0 THEN $1
@@ -489,7 +501,7 @@ CREATE FUNCTION readable(text) RETURNS json LANGUAGE sql IMMUTABLE AS $$
     END::json
 $$;
 
--- Parameters from their stored form: the strongest layer that has a field counts.
+-- The parameters of a run or job. In the stored form they are layers, and the strongest layer that has a field counts.
 CREATE FUNCTION written_out(text, json) RETURNS json LANGUAGE sql STABLE AS $$
     SELECT json_object_agg(field.key, field.value) FROM (
         SELECT DISTINCT ON (one.key) one.key, one.value
@@ -501,9 +513,11 @@ CREATE FUNCTION written_out(text, json) RETURNS json LANGUAGE sql STABLE AS $$
     ) AS field
 $$;
 
+-- The journal with its events written out.
 CREATE VIEW entries AS
 SELECT run, seq, v, at, command, events FROM journal;
 
+-- One row per event.
 CREATE VIEW events AS
 SELECT journal.run, journal.seq, one.place - 1 AS place, journal.at,
     one.event ->> 'e' AS kind, one.event ->> 'node' AS node, one.event::text AS event
@@ -532,7 +546,7 @@ SELECT runs.id AS run, 'task-' || runs.id::text AS id, 'ver-' || runs.version::t
             FROM journal WHERE journal.run = runs.id AND seq = 1
         ), '{}'
     ) AS params_json,
-    -- Of a run that is open it is in the journal only.
+    -- The shared state of an open run is in the journal only.
     coalesce(runs.shared, '{}') AS shared_json,
     coalesce(runs.node, '') AS current_node_key,
     coalesce(runs.action, '') AS last_action,
@@ -550,7 +564,7 @@ FROM runs
 
 CREATE VIEW task_queue AS
 SELECT jobs.id AS job, jobs.id::text || '.' || jobs.fence AS id, 'task-' || jobs.call_run::text AS task_id,
-    -- A branch is a part of the node that has it.
+    -- The path of a branch is the path of its node and the branch's own name.
     CASE strpos(jobs.call_node, '/') WHEN 0 THEN jobs.call_node ELSE regexp_replace(jobs.call_node, '/[^/]*$', '') END
         AS node_key,
     jobs.name AS service,
@@ -574,7 +588,7 @@ FROM jobs
         AND attempts.number = (SELECT max(last.number) FROM attempts AS last WHERE last.job = jobs.id)
 WHERE jobs.call_run IS NOT NULL;
 
--- An attempt at a job has a UUID: that of its job, with its number in the place of the last 32 bits.
+-- The id of an attempt is the UUID of its job with the attempt's number in the last 32 bits.
 CREATE VIEW task_runs AS
 SELECT shown.job, left(shown.job::text, 28) || lpad(to_hex(shown.number), 8, '0') AS id, shown.job::text AS task_id,
     shown.number AS attempt, CASE shown.status WHEN 'canceled' THEN 'cancelled' ELSE shown.status END AS status,
@@ -593,6 +607,7 @@ FROM (
     WHERE fence = 0 AND is_open AND NOT EXISTS (SELECT 1 FROM attempts WHERE attempts.job = jobs.id)
 ) AS shown;
 
+-- A worker counts as online for 15 seconds after its last heartbeat.
 CREATE VIEW workers AS
 SELECT project, id, name, url, kind, kind AS type, services, services AS services_json, queues, load, capacity,
     registered_at,
@@ -601,8 +616,10 @@ SELECT project, id, name, url, kind, kind AS type, services, services AS service
     CASE WHEN beat_at / 1000 >= extract(epoch FROM now()) - 15 THEN 'online' ELSE 'offline' END AS status
 FROM registrations;
 
--- What happened at nodes, an attempt a row: calls, and what is entered without one. A node with others inside that goes
--- on in a later round has an attempt there, as it has in the program.
+-- One row per grant of a call, per visit of a node that makes no call, and per opening of a branch that is a flow. A node
+-- without an end of its own in a run that has ended was canceled with the run. A branch without its own input shows the
+-- input of the node around it. A node with others inside that continues in a later round has an attempt there. The
+-- query goes run by run, so reading one run does not read the journals of all.
 CREATE VIEW node_runs AS
 WITH shown AS (
     SELECT runs.project, runs.id AS run, runs.id::text AS uuid, runs.ended_at AS run_ended_at,
@@ -625,15 +642,15 @@ WITH shown AS (
                 SELECT n, kind, node, (SELECT max(round.n) FROM round WHERE round.n < numbered.n) AS round
                 FROM numbered WHERE node IS NOT NULL AND n > (SELECT min(n) FROM round)
             ),
-            -- What a place is inside of: its path without the last part, and so on.
+            -- The nodes around a node: its path without the last part, and so on.
             around (n, kind, node, round, outside) AS (
                 SELECT n, kind, node, round, node FROM later
                 UNION ALL
                 SELECT n, kind, node, round, regexp_replace(outside, '/[^/]*$', '') FROM around
                 WHERE strpos(outside, '/') > 0
             ),
-            -- What goes on in a later round is not entered again: the first that is heard of it there is something else,
-            -- or comes from inside it.
+            -- A node that continues in a later round is not entered again: its first event there is another one, or an
+            -- event of a node inside it.
             resumed AS MATERIALIZED (
                 SELECT outside AS node, round FROM (
                     SELECT DISTINCT ON (outside, round) outside, round, node, kind FROM around
@@ -698,7 +715,7 @@ SELECT shown.run, shown.n,
         WHEN shown.how = 'done' THEN 'ok'
         WHEN shown.how = 'failed' OR shown.how = 'deferred' THEN 'error'
         WHEN shown.how = 'dropped' THEN 'canceled'
-        -- It was asked again: that one answered, though not with a result.
+        -- A later grant shows that this call was answered: with a suspension, not with a result.
         WHEN shown.how = 'suspended' AND shown.last_fence > shown.fence THEN 'ok'
         WHEN shown.run_ended_at IS NOT NULL THEN 'canceled'
         WHEN jobs.status = 'running' OR jobs.id IS NULL THEN 'running'
@@ -745,6 +762,7 @@ FROM shown
     LEFT JOIN registrations ON registrations.project = shown.project
         AND registrations.id = coalesce(shown.ending ->> 'worker', attempts.worker);
 
+-- A workflow is a flow with its newest version.
 CREATE VIEW workflows AS
 SELECT shown.flow, 'flow_' || replace(shown.flow::text, '-', '') AS id, NULL::text AS account_id, shown.name,
     shown.description,
@@ -763,6 +781,9 @@ FROM (
     FROM flows LEFT JOIN versions ON versions.flow = flows.id AND versions.number = flows.latest
 ) AS shown;
 
+-- A workflow_task is a run. `node_states` has every node and branch with at least one event, by path. An open node is
+-- `running`; an open node of a run that has ended was canceled with it. A new round resets the states of nodes that it
+-- will visit again, and entering a node again removes the states inside it.
 CREATE VIEW workflow_tasks AS
 SELECT runs.id AS run, 'run_' || replace(runs.id::text, '-', '') AS id, runs.account AS account_id,
     'flow_' || replace(runs.flow::text, '-', '') AS workflow_id,
@@ -787,7 +808,7 @@ SELECT runs.id AS run, 'run_' || replace(runs.id::text, '-', '') AS id, runs.acc
                 'failed', 'skipped', 'dropped')
             GROUP BY node
         ),
-        -- What begins anew; a branch that opens again goes on inside, and is never entered.
+        -- Nodes that begin again. A branch that opens again continues inside and is never entered.
         fresh AS MATERIALIZED (
             SELECT node, max(n) AS n FROM numbered
             WHERE kind IN ('entered', 'opened') AND node IN (SELECT node FROM numbered WHERE kind = 'entered')
@@ -799,7 +820,7 @@ SELECT runs.id AS run, 'run_' || replace(runs.id::text, '-', '') AS id, runs.acc
         turns AS MATERIALIZED (
             SELECT key AS node, value::bigint AS n FROM json_each_text(readable(runs.reopened) -> 'turns')
         ),
-        -- What a place is inside of: its path without the last part, and so on.
+        -- The nodes around a node: its path without the last part, and so on.
         around (node, n, is_before, outside) AS (
             SELECT node, n, is_before, node FROM seen
             UNION ALL
@@ -858,8 +879,8 @@ SELECT runs.id AS run, 'run_' || replace(runs.id::text, '-', '') AS id, runs.acc
         END, ','), '') || '}'
         FROM stated
     ) AS node_states,
-    -- Of a run that is open they are in the journal only: what it was given or was run again with, and what nodes and
-    -- signals have written since. What a node with others inside puts out is not there, and comes when the run ends.
+    -- The shared state of an open run is in the journal only: the params of its start or rerun, and the later writes of
+    -- nodes and signals. The output of a node with others inside is missing until the run ends.
     coalesce(runs.shared, (
         WITH RECURSIVE said AS MATERIALIZED (
             SELECT kind, node, event::json AS event, row_number() OVER (ORDER BY seq, place) AS n FROM events
@@ -872,7 +893,7 @@ SELECT runs.id AS run, 'run_' || replace(runs.id::text, '-', '') AS id, runs.acc
             ), '{}'::json) AS given FROM said
             WHERE kind = 'started' OR (kind = 'rerun' AND event -> 'shared' IS NOT NULL) ORDER BY n DESC LIMIT 1
         ),
-        -- Patterns are written for `GLOB`, where `[*]` is a star, `[?]` a question mark, `[[]` a bracket.
+        -- The stored patterns are for GLOB of SQLite: `[*]` is a star, `[?]` a question mark, `[[]` a bracket.
         writes AS MATERIALIZED (
             SELECT one ->> 'node' AS node, replace(replace(replace(replace(replace(replace(replace(
                     one ->> 'like', '\', '\\'), '%', '\%'), '_', '\_'), '*', '%'), '[%]', '*'), '[?]', '?'), '[[]', '['
@@ -892,7 +913,7 @@ SELECT runs.id AS run, 'run_' || replace(runs.id::text, '-', '') AS id, runs.acc
             FROM writes JOIN results ON results.node LIKE writes.pattern
                 AND length(results.node) - length(replace(results.node, '/', '')) = writes.depth
         ),
-        -- Paths are followed part by part; what is not there is null.
+        -- Each step follows one part of the path. Keys may have any characters; a missing key is null.
         followed (n, name, value, path, at) AS (
             SELECT n, name, output, path, 0 FROM results_written
             WHERE json_array_length(path) = 0 OR json_typeof(output) = 'object'
@@ -929,6 +950,7 @@ FROM runs LEFT JOIN LATERAL (
     WHERE events.run = runs.id AND events.seq = 1 AND events.place = 0
 ) AS begun ON true;
 
+-- Events of runs as log lines, and the lines that workers wrote. `engine::log` makes the same lines in Rust.
 CREATE VIEW workflow_logs AS
 SELECT told.run, 'run_' || replace(told.run::text, '-', '') || '.' || told.seq || '.' || told.place AS id,
     'run_' || replace(told.run::text, '-', '') AS workflow_task_id,

@@ -77,7 +77,7 @@ pub(super) fn unreachable(config: &Config, error: Error) -> StoreError {
     } else if *code == SqlState::INSUFFICIENT_PRIVILEGE {
         format!("grant `{user}` the right to connect to the database")
     } else if *code == SqlState::TOO_MANY_CONNECTIONS {
-        "raise max_connections, or close connections that nobody needs".to_owned()
+        "raise max_connections, or close unused connections".to_owned()
     } else if *code == SqlState::CANNOT_CONNECT_NOW {
         "it is starting up or going down, try again in a moment".to_owned()
     } else {

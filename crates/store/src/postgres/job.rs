@@ -11,8 +11,8 @@ macro_rules! columns {
     };
 }
 
-/// The rows of jobs that were found as `wanted`, each by its id: how many there will be is anybody's guess, and a wrong
-/// one would read all that there are.
+/// The rows of jobs that were found as `wanted`, each by its id: the planner cannot know how many there will be,
+/// and with a wrong estimate it would read the whole table.
 macro_rules! rows_of {
     ($($wanted:expr),*) => {
         concat!(

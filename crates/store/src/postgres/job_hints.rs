@@ -21,7 +21,7 @@ const HERE: Duration = Duration::from_millis(500);
 const LEFT: Duration = Duration::from_millis(LEFT_MS);
 /// Between two looks for such jobs.
 const LOOK: Duration = Duration::from_millis(50);
-/// Jobs that are not spoken of at most; of more everybody is told at once.
+/// Jobs without a hint at most; when there are more, hints for all of them are sent at once.
 const UNTOLD_MAX: usize = 20_000;
 /// Number of sorts of jobs above which sorts without recent claims are forgotten.
 const SORTS_MAX: usize = 1_024;

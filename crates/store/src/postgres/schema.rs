@@ -81,7 +81,7 @@ pub(super) async fn mark_finished(db: &Link) -> Result<(), StoreError> {
     db.execute(UNMARK, &[]).await.map(drop)
 }
 
-/// Keeps everybody else from migrating, and so from starting, until the link is dropped.
+/// Keeps other servers from migrating, and so from starting, until the link is dropped.
 #[cfg(feature = "sqlite")]
 pub(super) async fn hold(db: &Link) -> Result<(), StoreError> {
     db.hold(HOLD).await.map_err(held)

@@ -93,7 +93,7 @@ pub(super) fn fault(error: &StoreError) -> Option<(StoreFault, String)> {
     }
 }
 
-/// The same for everybody whom it concerns.
+/// A copy of the error for the next caller of the same group.
 pub(super) fn again(error: &StoreError) -> StoreError {
     match error {
         StoreError::Unavailable(source) => match source.downcast_ref::<Trouble>() {
@@ -133,7 +133,7 @@ fn told(error: &Arc<Error>) -> StoreError {
             trouble(ErrorClass::Race, "too many wanted the same rows at once, ask again")
         }
         (_, &SqlState::UNIQUE_VIOLATION) => {
-            trouble(ErrorClass::Race, "somebody else wrote it first, ask again")
+            trouble(ErrorClass::Race, "another writer stored this key first, ask again")
         }
         (_, &SqlState::LOCK_NOT_AVAILABLE) => {
             trouble(ErrorClass::Other, "another transaction holds the rows: see pg_stat_activity, and end it")

@@ -37,7 +37,7 @@ pub const WRITERS: usize = 4;
 const BUSY: usize = 2;
 /// The maximum number of waiting calls: more would be a leak.
 const WAITING_MAX: usize = 50_000;
-/// How often a group is done again because others got in between, before everybody is alone.
+/// How often a group is written again after a conflict with other writers, before each commit is written alone.
 const RACES_MAX: u32 = 5;
 /// How long a commit with an unknown outcome is looked up before its caller has to.
 const LOOK_UP: Duration = Duration::from_secs(3);
@@ -152,7 +152,7 @@ impl Drop for Slot {
     }
 }
 
-/// Writes a group, and answers everybody. The slot is held to the end.
+/// Writes a group, and answers the caller of each commit. The slot is held to the end.
 async fn perform(parts: Arc<WriterParts>, group: Vec<Call>, slot: Slot) {
     let (mut drafts, mut owed) = (Vec::new(), Vec::with_capacity(group.len()));
     for call in group {

@@ -323,7 +323,7 @@ impl<'p> Attempts<'p> {
         row.worker = end.worker.or_else(|| row.worker.take());
     }
 
-    /// Everything open at this place and inside it is cancelled.
+    /// Everything open at this place and inside it is canceled.
     fn drop_inside(&mut self, node: &NodePath) {
         for (path, at) in inside(&self.open, node) {
             self.open.remove(&path);
@@ -345,7 +345,7 @@ impl<'p> Attempts<'p> {
         }
     }
 
-    /// A cancelled run ends with an attempt that says so, also when nothing was open.
+    /// A canceled run ends with an attempt that says so, also when nothing was open.
     fn cancelled(&mut self) {
         if self.rows.last().is_some_and(|row| row.status == AttemptStatus::Canceled) {
             return;

@@ -16,7 +16,7 @@ async fn three_on_a_durable_database() -> Cluster {
     Cluster::on(database, &vec![None; 3]).await
 }
 
-/// Everybody says that they take no work, and soon after the database is back that they do.
+/// Every server says that it takes no work, and soon after the database is back that it does.
 async fn readiness_goes_and_comes(load: &Load, cluster: &mut Cluster) {
     for client in cluster.clients() {
         says_ready(&client, false).await;

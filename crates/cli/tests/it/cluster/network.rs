@@ -14,9 +14,9 @@ use super::{Cluster, says_ready};
 /// The remedy where the test cannot run.
 const AS_ROOT: &str = "run it as root, or leave it out with --skip as_root_";
 
-/// Longer than a server may be silent (ten seconds), counted from its last sign of life.
+/// Longer than a server may be silent (ten seconds), counted from its last heartbeat.
 const PAST_ITS_LEASE: Duration = Duration::from_secs(11);
-/// How long the network is away for everybody.
+/// How long the network is down for all servers.
 const CUT: Duration = Duration::from_secs(8);
 /// A server is ready again this soon after its network is.
 const BACK: Duration = Duration::from_secs(60);

@@ -46,7 +46,7 @@ async fn finish_a_layer(server: &Server, n: usize) -> BTreeMap<String, Value> {
             let result = json!({"by": worker, "nth": job["params"]["nth"]});
             let (first, second) =
                 tokio::join!(finish(&client, &job, result.clone()), finish(&client, &job, result.clone()));
-            // The very same end sent again is no news, however close it comes.
+            // The same end sent again is a no-op, however close the two requests are.
             assert_eq!((first.as_str(), second.as_str()), ("ok", "ok"), "{job}");
             assert_eq!(finish(&client, &job, json!("late")).await, "lost");
             (job["node"].as_str().unwrap().to_owned(), result)

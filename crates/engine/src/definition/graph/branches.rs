@@ -94,7 +94,7 @@ pub(super) fn foreach(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader
             unread = true;
             continue;
         };
-        // Without anybody named for all items, an exec that names no item is for all of them.
+        // Without a service for all items, an exec that names no item is for all of them.
         if given.is_none() && !has_each && each.is_none() {
             each = Some(branch);
             continue;
@@ -105,7 +105,7 @@ pub(super) fn foreach(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader
         }
     }
     if each.is_none() && !has_each && !unread {
-        let reason = "nobody is named for the other items: give `service`, or an exec without `index`";
+        let reason = "the other items have no service: give `service`, or an exec without `index`";
         reader.error(fields.at("service"), reason);
     }
     Some(Fan { branches: Branches::Items { each: each?, special }, max_parallel, strategy })
@@ -207,7 +207,7 @@ fn body_scope(
 
 fn service_branch(service: &str, path: &str, common: &Common, reader: &mut Reader) -> Option<Branch> {
     if service.is_empty() {
-        reader.error(path, "the service is missing: name who does this");
+        reader.error(path, "the service is missing: give its name");
         return None;
     }
     reader.check_name(service, path).then(|| by_service(service.to_owned(), common))

@@ -90,7 +90,7 @@ impl<'v> Doer<'v> {
 
     fn missing_service(&self, reader: &mut Reader) {
         let path = format!("{}.service", self.path);
-        let reason = "the service is missing: name who does this".to_owned();
+        let reason = "the service is missing: give its name".to_owned();
         if self.script.is_some() {
             reader.hint_error(path, reason, "set `exec_type: local_script` to run the script");
         } else if self.func.is_some() {

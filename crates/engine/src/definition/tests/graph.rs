@@ -140,7 +140,7 @@ fn branches_may_come_from_services_or_params() {
 fn a_foreach_needs_a_service_or_flow_for_every_item() {
     has(&errors(&one(json!({"kind": "foreach"}))), &["$.nodes.n.service", "service is missing"]);
     let only = json!({"kind": "foreach", "foreach_execs": [{"index": 1, "service": "s"}]});
-    has(&errors(&one(only)), &["nobody is named for the other items"]);
+    has(&errors(&one(only)), &["the other items have no service"]);
     let all = plan(&one(json!({"kind": "foreach", "foreach_execs": [{"service": "s"}]})));
     let NodeKind::Fan(fan) = &node(&all, "n").kind else { panic!() };
     assert!(

@@ -1,4 +1,4 @@
-//! Cancelling, trying again and giving up.
+//! Canceling, trying again and giving up.
 
 use std::sync::Arc;
 

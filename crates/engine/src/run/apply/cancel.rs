@@ -1,4 +1,4 @@
-//! Cancelling a node with everything inside it.
+//! Canceling a node with everything inside it.
 
 use std::collections::BTreeSet;
 

@@ -108,7 +108,7 @@ impl Reopened {
         Reopened { todos: Vec::new(), wakes: Vec::new(), fans: Vec::new(), at, visits }
     }
 
-    /// Takes up a scope: failed and cancelled nodes again.
+    /// Takes up a scope: failed and canceled nodes again.
     fn scope(&mut self, scope: &Scope, state: &mut ScopeState, path: &NodePath) {
         clear(state);
         match scope.routing {

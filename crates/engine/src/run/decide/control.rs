@@ -16,7 +16,7 @@ pub const CANCEL_GRACE_MS: u64 = 30_000;
 impl Decider<'_> {
     pub(super) fn cancel(&self, reason: Option<&str>, by: Option<&str>) -> Result<Vec<Event>, Refusal> {
         match self.run.status {
-            // Asked twice is asked once; and who wants it cancelled has it so.
+            // A second cancel is a no-op, and so is one of a canceled run.
             Status::Canceling | Status::Canceled => return Ok(Vec::new()),
             Status::Pending => return Err(Refusal::NotStarted),
             Status::Completed | Status::Failed => {

@@ -36,7 +36,7 @@ impl Decider<'_> {
             }
             Phase::Open(Activity::Signal { .. } | Activity::Approval { .. }) => {
                 let what = match &spot.node.kind {
-                    NodeKind::Approval(_) => "nobody decided in time",
+                    NodeKind::Approval(_) => "the decision did not come in time",
                     _ => "the signal did not come in time",
                 };
                 vec![spot.failed(path, Fence::ZERO, Fault::new(FaultKind::Timeout, what).permanent(), None)]

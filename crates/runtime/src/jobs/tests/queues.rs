@@ -34,7 +34,7 @@ async fn every_event_of_a_job_is_counted_once() {
     let terminal = CallOutcome::Failed(Fault::new(FaultKind::Error, "never").permanent());
     server.say(end(&claimed[2], terminal)).await;
     assert_eq!(counts(&server.last_minute("q").await), [3, 3, 1, 2, 1]);
-    // The second try of the one that failed, which is then cancelled.
+    // The second try of the one that failed, which is then canceled.
     let again = server.take_one("q").await;
     server.jobs().cancel_job(again.job).await.unwrap();
     server.say(end(&again, failed)).await;

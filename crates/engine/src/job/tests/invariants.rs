@@ -77,7 +77,7 @@ proptest! {
             prop_assert!(n_running <= 1);
             prop_assert!(answer.is_ok() || *job == before, "a refusal changes nothing");
             if let JobInput::Finish { outcome: JobOutcome::Done { .. } | JobOutcome::Failed { .. }, .. } = &input {
-                // Heard again, an accepted answer is no news.
+                // A repeated report of an accepted answer is a no-op.
                 if answer.is_ok() {
                     prop_assert_eq!(bench.ask(input), Ok(0));
                 }
