@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test that cannot go on fails")]
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -23,9 +23,13 @@ struct Host {
 }
 
 async fn host(options: Options) -> Host {
+    host_at(Ipv4Addr::LOCALHOST, options).await
+}
+
+async fn host_at(address: Ipv4Addr, options: Options) -> Host {
     let settings = Settings::default();
     let runtime = Runtime::start_up(fresh().await, settings).await.unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = TcpListener::bind((address, 0)).await.unwrap();
     let at = listener.local_addr().unwrap();
     let shutdown = CancellationToken::new();
     let serving = tokio::spawn(windlass_server::serve(listener, runtime, options, shutdown.clone()));
@@ -272,6 +276,61 @@ async fn a_client_behind_a_trusted_proxy_has_so_many_requests() {
         }
     };
     tokio::time::timeout(PATIENCE, free).await.expect("its slot was never free");
+}
+
+/// An address of this machine that is not loopback: the one from which it would send to another network. No packet is
+/// sent.
+fn own_address() -> IpAddr {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+    let routed = socket.connect((Ipv4Addr::new(198, 51, 100, 1), 9));
+    let own = routed.and_then(|()| socket.local_addr()).map(|own| own.ip());
+    own.ok().filter(|own| !own.is_loopback()).expect(
+        "this machine has no route and no address but loopback: add a network, or leave the test out with --skip at_another_address",
+    )
+}
+
+#[tokio::test]
+async fn a_client_at_another_address_has_so_many_connections() {
+    let own = own_address();
+    let options = Options { connections_per_address_max: 2, ..Options::default() };
+    let host = host_at(Ipv4Addr::UNSPECIFIED, options).await;
+    let remote = SocketAddr::new(own, host.at.port());
+    let alive = "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let mut open = Vec::new();
+    for _ in 0..2 {
+        let mut stream = TcpStream::connect(remote).await.unwrap();
+        write(&mut stream, alive).await;
+        assert!(read_until(&mut stream, "}").await.starts_with("HTTP/1.1 200"));
+        open.push(stream);
+    }
+    // The refusal comes without a request, and the connection ends.
+    let mut third = TcpStream::connect(remote).await.unwrap();
+    let told = read_all(&mut third).await;
+    assert!(told.starts_with("HTTP/1.1 429"), "{told}");
+    assert!(told.contains("retry-after: 1"), "{told}");
+    // The limit is of that address: loopback has none, and the open connections go on.
+    for _ in 0..3 {
+        let mut local = TcpStream::connect((Ipv4Addr::LOCALHOST, host.at.port())).await.unwrap();
+        write(&mut local, alive).await;
+        assert!(read_until(&mut local, "}").await.starts_with("HTTP/1.1 200"));
+        open.push(local);
+    }
+    write(&mut open[0], alive).await;
+    assert!(read_until(&mut open[0], "}").await.starts_with("HTTP/1.1 200"));
+    drop(open.remove(1));
+    let free = async {
+        loop {
+            let mut again = TcpStream::connect(remote).await.unwrap();
+            // A refused connection may end before the request is sent.
+            drop(
+                again.write_all(alive.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n").as_bytes()).await,
+            );
+            if read_all(&mut again).await.starts_with("HTTP/1.1 200") {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, free).await.expect("its place was never free");
 }
 
 #[tokio::test]

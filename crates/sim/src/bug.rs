@@ -57,9 +57,11 @@ pub enum PlantedBug {
     ReplayInTwo,
     /// Server time stands still until the wall clock has caught up.
     ClockStandsStill,
+    /// Server time runs at a quarter of the pace while the wall clock is behind.
+    QuarterPace,
 }
 
-pub const ALL: [PlantedBug; 26] = [
+pub const ALL: [PlantedBug; 27] = [
     PlantedBug::FenceIgnored,
     PlantedBug::AttemptAsFence,
     PlantedBug::NoLengthGuard,
@@ -86,6 +88,7 @@ pub const ALL: [PlantedBug; 26] = [
     PlantedBug::OverlapIgnored,
     PlantedBug::ReplayInTwo,
     PlantedBug::ClockStandsStill,
+    PlantedBug::QuarterPace,
 ];
 
 impl FromStr for PlantedBug {

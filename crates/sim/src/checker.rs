@@ -4,6 +4,7 @@
 //! An outcome that a client could not learn stays unknown: both possibilities are accepted.
 
 mod jobs;
+mod late;
 mod money;
 mod record;
 
@@ -21,6 +22,7 @@ use windlass_engine::time::Timestamp;
 use windlass_store::outbox::MessageId;
 
 pub use jobs::JobChecker;
+pub use late::{LateChecker, SimMoment};
 pub use money::MoneyChecker;
 use record::RunRecord;
 
@@ -47,6 +49,7 @@ pub struct Checker {
     signals: BTreeSet<(RunId, String)>,
     pub money: MoneyChecker,
     pub jobs: JobChecker,
+    pub late: LateChecker,
 }
 
 impl Checker {

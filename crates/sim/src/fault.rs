@@ -84,6 +84,15 @@ pub const ALL: [SimFault; 24] = [
     SimFault::MissedBeat,
 ];
 
+/// Faults that keep a server from writing.
+const DISTURBING: [SimFault; 5] = [
+    SimFault::CrashBeforeEffects,
+    SimFault::Crash,
+    SimFault::StoreUnavailable,
+    SimFault::AnswerLost,
+    SimFault::Conflict,
+];
+
 /// The enabled faults of a world, and how often each struck.
 #[derive(Debug, Clone)]
 pub struct SimFaults {
@@ -114,6 +123,12 @@ impl SimFaults {
 
     pub fn is_healed(&self) -> bool {
         self.healed
+    }
+
+    /// How often faults struck that keep a server from writing.
+    pub fn n_disturbed(&self) -> u64 {
+        let hits = self.hits.iter().filter(|(fault, _)| DISTURBING.contains(fault));
+        hits.map(|(_, n)| n).sum()
     }
 
     /// Whether this fault strikes now, with a probability of `percent` if it is enabled.

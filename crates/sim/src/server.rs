@@ -376,6 +376,8 @@ impl SimWorld {
         for posting in &commit.postings {
             self.checker.money.posted(&posting.account, &posting.movement)?;
         }
+        let moment = self.moment();
+        self.checker.late.committed(commit, moment);
         let Some(change) = &commit.run else { return Ok(()) };
         self.trace.mix(&change.entry.encode(), self.now);
         self.checker.committed(&cached.run, &cached.plan, change.expected_len, &change.entry)

@@ -102,6 +102,7 @@ impl Simulation {
 
     /// Does the periodic work of a server.
     fn tick(&mut self, server: usize) -> Result<(), Violation> {
+        let n_disturbed = self.world.faults.n_disturbed();
         if !self.world.begin_tick(server) {
             return Ok(());
         }
@@ -109,7 +110,9 @@ impl Simulation {
         self.wake_jobs(server)?;
         self.schedules.fire(server, &mut self.plain, &mut self.world)?;
         self.world.deliver(server)?;
-        self.world.recover(server)
+        self.world.recover(server)?;
+        let is_disturbed = !self.world.servers[server].is_up || self.world.faults.n_disturbed() > n_disturbed;
+        self.world.end_tick(is_disturbed)
     }
 
     fn wake_jobs(&mut self, server: usize) -> Result<(), Violation> {

@@ -58,6 +58,8 @@ pub struct SimWorld {
     pub store: SimStore,
     pub servers: Vec<SimServer>,
     pub checker: Checker,
+    /// The end of the last look at the clock, if nothing disturbed it; in time that passes.
+    undisturbed_since: Option<Timestamp>,
     pub story: Vec<String>,
     pub trace: SimTrace,
     /// The budget of a decision.
@@ -95,6 +97,7 @@ impl SimWorld {
             store: SimStore::default(),
             servers: (0..setup.n_servers as u64).map(SimServer::new).collect(),
             checker: Checker::default(),
+            undisturbed_since: None,
             story: Vec::new(),
             trace: SimTrace::default(),
             slice_steps: slice_steps(setup.seed),

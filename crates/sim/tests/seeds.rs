@@ -17,6 +17,13 @@ fn kept_seeds_and_the_first_hundred_keep_every_promise() {
 }
 
 #[test]
+fn server_time_at_a_quarter_of_the_pace_makes_work_late() {
+    let found = (0..500).find_map(|seed| play_twice(&setup(seed, Some(PlantedBug::QuarterPace))).violation);
+    let found = found.expect("a clock goes back far enough within 500 worlds");
+    assert_eq!(found.invariant, "I16", "{found:?}");
+}
+
+#[test]
 fn a_planted_bug_is_found_and_its_world_made_smaller() {
     let failing = (0..500)
         .map(|seed| setup(seed, Some(PlantedBug::NoReaper)))

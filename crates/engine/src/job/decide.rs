@@ -94,6 +94,7 @@ impl Job {
     }
 
     fn finish(&self, fence: Fence, outcome: JobOutcome, now: Timestamp) -> Decided {
+        let outcome = within_limits(outcome);
         let State::Running { cancel_at, .. } = &self.state else {
             return self.heard_before(fence, &outcome);
         };
@@ -303,6 +304,22 @@ impl Job {
 
     fn stale(&self, fence: Fence) -> JobRefusal {
         JobRefusal::Stale { fence, current: self.fence, status: self.display_status() }
+    }
+}
+
+/// A result or memo beyond the limits of one value fails the attempt for good: another would be as large.
+fn within_limits(outcome: JobOutcome) -> JobOutcome {
+    let (what, value) = match &outcome {
+        JobOutcome::Done { result } => ("the result", result),
+        JobOutcome::Suspended { memo, .. } => ("the memo", memo),
+        JobOutcome::Failed { .. } => return outcome,
+    };
+    match weigh(value) {
+        Ok(_) => outcome,
+        Err(excess) => {
+            let fault = Fault::new(FaultKind::Limit, format!("{what} {excess}")).permanent();
+            JobOutcome::Failed { fault, retry_after_ms: None }
+        }
     }
 }
 

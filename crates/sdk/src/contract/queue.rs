@@ -76,10 +76,13 @@ pub struct LimitChange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RateLimit {
+    #[schema(minimum = 1)]
     pub count: u32,
+    #[schema(minimum = 1, maximum = 86_400_000)]
     pub per_ms: u32,
     /// How many may come at once after a pause; absent = `count`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
     pub burst: Option<u32>,
 }
 

@@ -1,6 +1,7 @@
 //! Prices of services. A price applies to runs and jobs that are created afterwards.
 
 use axum::Json;
+use axum::body::Bytes;
 use axum::extract::State;
 use serde_json::json;
 use windlass_engine::money::Amount;
@@ -11,6 +12,7 @@ use windlass_store::account::PriceRow;
 use crate::app::App;
 use crate::check;
 use crate::extract::{JsonBody, PathParams, QueryParams};
+use crate::fields::nothing;
 use crate::problem::{ApiError, ApiResult, Code};
 use crate::shape;
 
@@ -71,7 +73,9 @@ pub(crate) async fn show(
 pub(crate) async fn delete(
     State(app): State<App>,
     PathParams(service): PathParams<String>,
+    bytes: Bytes,
 ) -> ApiResult<Json<PriceDeleted>> {
+    nothing(&bytes)?;
     if !app.runtime.money().delete_price(&service).await? {
         return Err(unknown(&service));
     }

@@ -40,7 +40,9 @@ pub(crate) async fn patch(
 pub(crate) async fn delete(
     State(app): State<App>,
     PathParams(id): PathParams<String>,
+    bytes: Bytes,
 ) -> ApiResult<Json<ScheduleDeleted>> {
+    nothing(&bytes)?;
     let schedule = shape::schedule_id(&id)?;
     app.runtime.schedules().delete_schedule(schedule).await?;
     Ok(Json(ScheduleDeleted { id: shape::uuid(schedule.uuid()), deleted: true }))

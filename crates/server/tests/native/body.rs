@@ -98,3 +98,40 @@ async fn a_result_of_eight_mebibytes_is_taken() {
     assert_eq!(answer["results"][0]["verdict"], "ok", "{answer}");
     assert_eq!(host.ended(&run).await["shared"]["pressed"].as_str().map(str::len), Some(result.len()));
 }
+
+#[tokio::test]
+async fn one_request_takes_seven_results_of_eight_mebibytes_and_a_larger_one_fails_only_its_job() {
+    const LARGEST: usize = (8 << 20) - 2;
+    let host = TestServer::new().await;
+    let jobs: Vec<Value> = (0..10).map(|n| json!({ "name": format!("j{n}"), "queue": "big" })).collect();
+    host.post("/api/v1/jobs", json!(jobs)).await.ok();
+    let claim = json!({ "worker_id": "w", "queues": ["big"], "max": 10, "wait_ms": 20_000 });
+    let claimed = host.post("/api/v1/jobs/claim", claim).await.ok()["jobs"].as_array().unwrap().clone();
+    assert_eq!(claimed.len(), 10);
+    let result_of = |job: &Value, n_bytes: usize| json!({ "id": job["id"], "lease": job["lease"], "outcome": "done", "result": "x".repeat(n_bytes) });
+    let finish = async |results: Vec<Value>| {
+        let n = results.len();
+        let answer = host.post("/api/v1/jobs/finish", json!({ "results": results })).await.ok();
+        let verdicts = answer["results"].as_array().unwrap();
+        assert_eq!(verdicts.len(), n);
+        assert!(verdicts.iter().all(|one| one["verdict"] == "ok"), "{answer}");
+    };
+    let show =
+        async |job: &Value| host.get(&format!("/api/v1/jobs/{}", job["id"].as_str().unwrap())).await.ok();
+    finish(claimed[..7].iter().map(|job| result_of(job, LARGEST)).collect()).await;
+    for job in &claimed[..7] {
+        let shown = show(job).await;
+        assert_eq!(shown["status"], "completed");
+        assert_eq!(shown["latest_attempt"]["result"].as_str().map(str::len), Some(LARGEST));
+    }
+    let (first, large, last) = (&claimed[7], &claimed[8], &claimed[9]);
+    finish(vec![result_of(first, 5), result_of(large, LARGEST + 1), result_of(last, 5)]).await;
+    let shown = show(large).await;
+    assert_eq!(shown["status"], "failed");
+    assert_eq!(shown["error"]["message"], "the result is larger than 8388608 bytes");
+    for job in [first, last] {
+        let shown = show(job).await;
+        let latest = &shown["latest_attempt"];
+        assert_eq!((&latest["status"], &latest["result"]), (&json!("completed"), &json!("xxxxx")));
+    }
+}

@@ -1,6 +1,9 @@
 //! The OpenAPI document says what the server requires, for every route and every property of its body: one that is
 //! required is missed, one that is optional is not, and one of a wrong type is refused by name.
 
+#[path = "contract/query.rs"]
+mod query;
+
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
@@ -31,6 +34,13 @@ struct BodyRoute<'d> {
     schema: &'d Value,
     /// Whether the route belongs to the scheduler surface, whose errors are one sentence.
     is_scheduler: bool,
+}
+
+/// An object in a body.
+struct BodyObject<'d> {
+    place: String,
+    whole: Value,
+    schema: &'d Value,
 }
 
 /// The document, and values for properties that not any value of their type fits.
@@ -130,25 +140,40 @@ impl<'d> Contract<'d> {
         needed.map(|(name, of, _)| (name.to_owned(), self.value(name, of, depth + 1))).collect()
     }
 
-    /// The objects in a body, each with its place and its schema.
-    fn objects(&self, place: &str, value: &Value, schema: &'d Value) -> Vec<(String, &'d Value)> {
-        let Some(schema) = self.alternatives(schema).first().copied() else { return Vec::new() };
-        match value {
-            Value::Array(items) => items
-                .first()
-                .map_or_else(Vec::new, |item| self.objects(&format!("{place}/0"), item, &schema["items"])),
-            Value::Object(fields) if schema["properties"].is_object() => {
-                let inside =
-                    self.properties(schema).into_iter().filter(|(name, ..)| !self.values.contains_key(*name));
-                let inside = inside.flat_map(|(name, of, _)| {
-                    fields
-                        .get(name)
-                        .map_or_else(Vec::new, |field| self.objects(&format!("{place}/{name}"), field, of))
-                });
-                [(place.to_owned(), schema)].into_iter().chain(inside).collect()
+    /// The objects that a body may have, each with a body that has it. Optional ones are put in, one at a time.
+    fn objects(&self, place: &str, whole: &Value, schema: &'d Value, depth: usize) -> Vec<BodyObject<'d>> {
+        let alternatives = self.alternatives(schema);
+        let Some(schema) = alternatives.first().copied().filter(|_| depth < DEPTH_MAX) else {
+            return Vec::new();
+        };
+        match whole.pointer(place) {
+            Some(Value::Array(items)) if !items.is_empty() => {
+                self.objects(&format!("{place}/0"), whole, &schema["items"], depth + 1)
+            }
+            Some(Value::Object(fields)) if self.has_properties(schema) => {
+                let mut found = vec![BodyObject { place: place.to_owned(), whole: whole.clone(), schema }];
+                for (name, of, _) in self.properties(schema) {
+                    if self.values.contains_key(name) {
+                        continue;
+                    }
+                    let inside = format!("{place}/{name}");
+                    if fields.contains_key(name) {
+                        found.extend(self.objects(&inside, whole, of, depth + 1));
+                    } else {
+                        let value = self.value(name, of, 0);
+                        let with =
+                            changed(whole, place, |fields| drop(fields.insert(name.to_owned(), value)));
+                        found.extend(self.objects(&inside, &with, of, depth + 1));
+                    }
+                }
+                found
             }
             _ => Vec::new(),
         }
+    }
+
+    fn has_properties(&self, schema: &'d Value) -> bool {
+        !self.properties(schema).is_empty()
     }
 
     /// A value of a type that the property does not have; `None` if it takes any.
@@ -171,6 +196,14 @@ impl<'d> Contract<'d> {
     }
 }
 
+/// A path with the ids of rows that exist.
+fn real_path(path: &str, ids: &[(&str, &str, String)]) -> String {
+    let of_path = ids.iter().filter(|(prefix, ..)| path.starts_with(prefix));
+    let real = of_path.fold(path.to_owned(), |real, (_, parameter, id)| real.replace(parameter, id));
+    assert!(!real.contains('{'), "no id for {path}");
+    real
+}
+
 /// All routes that take a body, with ids of rows that exist.
 fn routes<'d>(document: &'d Value, ids: &[(&str, &str, String)]) -> Vec<BodyRoute<'d>> {
     let mut routes = Vec::new();
@@ -180,13 +213,7 @@ fn routes<'d>(document: &'d Value, ids: &[(&str, &str, String)]) -> Vec<BodyRout
             if schema.is_null() {
                 continue;
             }
-            let mut real = path.clone();
-            for (prefix, parameter, id) in ids {
-                if path.starts_with(prefix) {
-                    real = real.replace(parameter, id);
-                }
-            }
-            assert!(!real.contains('{'), "no id for {path}");
+            let mut real = real_path(path, ids);
             let parameters = operation["parameters"].as_array().into_iter().flatten();
             let asked = parameters.filter(|one| one["in"] == "query" && one["required"] == true);
             let query: Vec<String> =
@@ -248,7 +275,12 @@ async fn disagreements(host: &TestServer, contract: &Contract<'_>, route: &BodyR
         return vec![format!("{at}: all required properties {whole} are refused: {}", answer.text)];
     }
     let mut found = Vec::new();
-    for (place, schema) in contract.objects("", &whole, route.schema) {
+    for BodyObject { place, whole, schema } in contract.objects("", &whole, route.schema, 0) {
+        let answer = send(host, route, &whole).await;
+        if answer.status >= 500 || answer.is_of_shape {
+            found.push(format!("{at}: {place} in {whole} is refused: {}", answer.text));
+            continue;
+        }
         let choice = contract.choice(schema);
         for (name, of, must) in contract.properties(schema) {
             let without = changed(&whole, &place, |fields| drop(fields.remove(name)));
@@ -310,6 +342,7 @@ async fn the_document_requires_what_the_server_requires() {
         ("/api", "{flow}", "loud".to_owned()),
         ("/api", "{name}", "default".to_owned()),
         ("/api", "{service}", "svc".to_owned()),
+        ("/api", "{version}", "1".to_owned()),
     ];
     let values = BTreeMap::from([
         ("definition", upper()),
@@ -322,7 +355,8 @@ async fn the_document_requires_what_the_server_requires() {
         ("wait_ms", json!(0)),
     ]);
     let contract = Contract { document: &document, values };
-    let mut found = Vec::new();
+    let (mut found, n_parameters) = query::all_disagreements(&host, &contract, &ids).await;
+    assert!(n_parameters > 100, "{n_parameters} parameters of queries");
     let all = routes(&document, &ids);
     assert!(all.len() > 50, "{} routes take a body", all.len());
     for route in &all {

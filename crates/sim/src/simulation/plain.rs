@@ -338,8 +338,9 @@ impl PlainJobs {
         }
         let heard = world.store.commit(commit.clone(), &mut world.faults, &mut self.rng);
         if matches!(heard, CommitReply::Answer(Ok(_)) | CommitReply::Unknown { happened: true }) {
-            let wall = world.wall();
-            world.checker.jobs.committed(&commit, wall)?;
+            let moment = world.moment();
+            world.checker.jobs.committed(&commit, moment.wall)?;
+            world.checker.late.committed(&commit, moment);
             for posting in &commit.postings {
                 world.checker.money.posted_again(&posting.account, &posting.movement)?;
             }

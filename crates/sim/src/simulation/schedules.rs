@@ -60,6 +60,9 @@ impl SimSchedules {
                 created_at: world.now,
                 updated_at: world.now,
             };
+            if let Some(next_at) = row.next_at {
+                world.checker.late.scheduled(id, EVERY_MS.unsigned_abs(), next_at);
+            }
             save_schedule(world, Revision::ZERO, row);
             world.checker.jobs.scheduled(id, overlap);
             let is_complete = overlap == Overlap::Allow && catchup == Catchup::All;
@@ -93,6 +96,7 @@ impl SimSchedules {
             if kept.is_complete {
                 world.checker.jobs.all_fired(kept.id, kept.from, until, EVERY_MS)?;
             }
+            world.checker.late.unscheduled(kept.id);
             if let Some(Scheduled { rev, mut row, .. }) = stored_schedule(world, kept.id) {
                 row.schedule.enabled = false;
                 row.next_at = None;

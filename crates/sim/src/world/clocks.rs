@@ -8,6 +8,7 @@ use windlass_engine::time::Timestamp;
 
 use super::SimWorld;
 use crate::bug::PlantedBug;
+use crate::checker::SimMoment;
 
 /// When a world begins, as time that passes.
 pub(crate) const BEGIN: Timestamp = Timestamp(1_000_000);
@@ -42,6 +43,11 @@ impl SimWorld {
         self.clocks.passed.after(self.clocks.moved_ms)
     }
 
+    /// All clocks at this moment.
+    pub(crate) fn moment(&self) -> SimMoment {
+        SimMoment { passed: self.passed(), now: self.now, wall: self.wall() }
+    }
+
     /// Lets time pass until then.
     pub(crate) fn pass_until(&mut self, at: Timestamp) {
         self.clocks.passed = self.clocks.passed.max(at);
@@ -65,10 +71,11 @@ impl SimWorld {
 
     pub(super) fn read_clocks(&mut self) {
         let wall = self.wall();
-        self.now = if self.bug == Some(PlantedBug::ClockStandsStill) {
-            self.now.max(wall)
-        } else {
-            self.clocks.server.read(wall, Duration::from_millis(self.clocks.passed.since(BEGIN)))
+        let passed = Duration::from_millis(self.clocks.passed.since(BEGIN));
+        self.now = match self.bug {
+            Some(PlantedBug::ClockStandsStill) => self.now.max(wall),
+            Some(PlantedBug::QuarterPace) => self.clocks.server.read(wall, passed / 2),
+            _ => self.clocks.server.read(wall, passed),
         };
     }
 }

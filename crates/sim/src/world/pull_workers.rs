@@ -33,7 +33,7 @@ impl SimWorld {
         let memo = change.job.memo.is_some();
         let mut commit = Commit::new(&Project::DEFAULT, self.store.command(), self.now);
         commit.jobs.push(change);
-        match self.store.commit(commit, &mut self.faults, &mut self.rng) {
+        match self.write_job(commit) {
             CommitReply::Answer(Ok(_)) => {}
             // A claim without a reply is lost: its lease expires.
             CommitReply::Answer(Err(_)) | CommitReply::Unknown { .. } => return Ok(()),
@@ -67,7 +67,7 @@ impl SimWorld {
         };
         let mut commit = Commit::new(&Project::DEFAULT, self.store.command(), self.now);
         commit.jobs.push(change);
-        self.store.commit(commit, &mut self.faults, &mut self.rng);
+        self.write_job(commit);
         self.after(LEASE_MS / 3, SimEvent::Extend { job, fence });
     }
 
@@ -100,9 +100,19 @@ impl SimWorld {
             // The run has continued without it; the job ends alone.
             let mut commit = Commit::new(&Project::DEFAULT, self.store.command(), self.now);
             commit.jobs.push(change);
-            self.store.commit(commit, &mut self.faults, &mut self.rng);
+            self.write_job(commit);
         }
         Ok(reply)
+    }
+
+    /// Writes a job without its run, and passes an accepted commit to the checker.
+    fn write_job(&mut self, commit: Commit) -> CommitReply {
+        let reply = self.store.commit(commit.clone(), &mut self.faults, &mut self.rng);
+        if matches!(reply, CommitReply::Answer(Ok(_)) | CommitReply::Unknown { happened: true }) {
+            let moment = self.moment();
+            self.checker.late.committed(&commit, moment);
+        }
+        reply
     }
 
     /// Handles a due job of a run: its lease, its time limit or the grace of its cancel is over.

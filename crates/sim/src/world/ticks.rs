@@ -15,6 +15,9 @@ use crate::event::SimEvent;
 use crate::fault::SimFault;
 use crate::server::SimExtraWrites;
 
+/// A server looks at the clock at least this often.
+const TICK_MS_MAX: u64 = 1_000;
+
 impl SimWorld {
     /// Begins the periodic work of a server; `false` if the server is down or dies.
     pub(crate) fn begin_tick(&mut self, server: usize) -> bool {
@@ -28,12 +31,26 @@ impl SimWorld {
         if self.faults.strikes(SimFault::ClockJump, 1, &mut self.rng) {
             self.jump_clock();
         }
-        let ms = self.rng.between(50, 1_000);
+        let ms = self.rng.between(50, TICK_MS_MAX);
         self.after(ms, SimEvent::Tick(server));
         if !self.faults.strikes(SimFault::MissedBeat, 60, &mut self.rng) {
             self.beat(server);
         }
         true
+    }
+
+    /// Ends the periodic work of a server. Time counts towards lateness while servers that nothing disturbs look at the
+    /// clock.
+    pub(crate) fn end_tick(&mut self, is_disturbed: bool) -> Result<(), Violation> {
+        let moment = self.moment();
+        let since = self.undisturbed_since.take();
+        if is_disturbed {
+            return Ok(());
+        }
+        self.undisturbed_since = Some(moment.passed);
+        // After a pause of all servers, only the time of one look counts.
+        let ms = since.map_or(0, |since| moment.passed.since(since)).min(TICK_MS_MAX);
+        self.checker.late.undisturbed(ms, moment)
     }
 
     pub(super) fn beat(&mut self, server: usize) {

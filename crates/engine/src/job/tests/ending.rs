@@ -129,3 +129,21 @@ fn a_patch_does_not_make_a_payload_larger_than_a_job_may_have() {
     assert_eq!(refused, Err(JobRefusal::PayloadTooMuch { excess: crate::weight::Excess::Large }));
     assert!(bench.job.is_dead_letter());
 }
+
+#[test]
+fn a_result_larger_than_a_value_may_be_fails_the_job_for_good() {
+    let large = || json!("x".repeat(crate::limits::SHARED_BYTES));
+    let outcomes = [
+        (JobOutcome::Done { result: large() }, "the result is larger than 8388608 bytes"),
+        (JobOutcome::Suspended { memo: large(), recheck_ms: 1 }, "the memo is larger than 8388608 bytes"),
+    ];
+    for (outcome, message) in outcomes {
+        let mut bench = TestJob::plain();
+        let fence = bench.claim();
+        assert_eq!(bench.finish(fence, outcome.clone()), Ok(1));
+        assert!(bench.job.is_dead_letter(), "it is not tried again");
+        let fault = bench.job.latest().error.clone().unwrap();
+        assert_eq!((fault.kind, fault.message.as_str()), (FaultKind::Limit, message));
+        assert_eq!(bench.finish(fence, outcome), Ok(0), "the same answer again is no news");
+    }
+}
