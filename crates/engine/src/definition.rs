@@ -55,11 +55,16 @@ pub fn compile(text: &str, strictness: Strictness) -> Compiled {
 }
 
 /// Compiles a definition that is a value already.
-pub fn compile_value(value: &Value, strictness: Strictness) -> Compiled {
-    match source::weigh(value) {
-        Ok(()) => compile_owned(value.clone(), strictness),
+pub fn compile_value(value: Value, strictness: Strictness) -> Compiled {
+    match source::weigh(&value) {
+        Ok(()) => compile_owned(value, strictness),
         Err(problem) => refused(problem),
     }
+}
+
+/// The bytes that the values of a definition's text may take: text whose values take more is refused.
+pub fn tree_bytes(text: &str) -> usize {
+    source::tree_bytes(text)
 }
 
 fn refused(problem: Problem) -> Compiled {

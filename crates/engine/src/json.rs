@@ -10,13 +10,13 @@ use crate::limits::{TREE_BYTES, TREE_TIMES};
 /// Containers inside containers; serde_json stops at the same depth.
 const NESTING: usize = 127;
 /// Bytes of a value in an array that has grown to its length by doubling.
-const VALUE_BYTES: usize = 64;
+pub(crate) const VALUE_BYTES: usize = 64;
 /// Bytes of the smallest allocation of a text, a key or an array.
-const BLOCK_BYTES: usize = 16;
+pub(crate) const BLOCK_BYTES: usize = 16;
 /// Bytes of a field in a tree whose nodes are half full.
-const FIELD_BYTES: usize = 112;
+pub(crate) const FIELD_BYTES: usize = 112;
 /// Bytes of an object that has fields.
-const OBJECT_BYTES: usize = 560;
+pub(crate) const OBJECT_BYTES: usize = 560;
 /// Digits of an integer that fit into 64 bits in any case.
 const DIGITS_SAFE: usize = 18;
 /// Characters of a key in a path.

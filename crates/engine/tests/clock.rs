@@ -20,7 +20,7 @@ fn given(now: i64, wall: i64) -> Given {
 
 fn started(nodes: Value, given: &Given) -> world::TestRun {
     let definition = json!({"start": "t", "nodes": nodes});
-    let plan = compile_value(&definition, Strictness::Strict).plan.unwrap();
+    let plan = compile_value(definition.clone(), Strictness::Strict).plan.unwrap();
     let mut run = world::TestRun::of(plan);
     run.submit(&Input::Start(Box::default()), given).unwrap();
     run

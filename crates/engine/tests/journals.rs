@@ -91,7 +91,7 @@ fn events(fixture: &Fixture) -> Vec<(Timestamp, Event)> {
 }
 
 fn replayed(fixture: &Fixture) -> (std::sync::Arc<Plan>, Run) {
-    let plan = compile_value(&fixture.definition, Strictness::Strict).plan.unwrap();
+    let plan = compile_value(fixture.definition.clone(), Strictness::Strict).plan.unwrap();
     let events = events(fixture);
     let run = Run::replay(world::run_id(), &plan, events.iter().map(|(at, event)| (*at, event)));
     (plan, run)

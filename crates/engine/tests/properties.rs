@@ -91,7 +91,7 @@ fn the_games_meet_every_kind_of_event() {
 fn a_retried_branch_has_keys_of_its_own() {
     let definition = serde_json::json!({"start": "f", "edges": [], "nodes": {
         "f": {"kind": "parallel", "parallel_services": ["x"], "cost": 5}}});
-    let plan = compile_value(&definition, Strictness::Strict).plan.unwrap();
+    let plan = compile_value(definition.clone(), Strictness::Strict).plan.unwrap();
     let mut world = world::TestRun::of(plan);
     let start = Start { account: Some("acc".to_owned()), ..Start::default() };
     let fail = Input::CallEnded {

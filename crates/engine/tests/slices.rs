@@ -88,7 +88,7 @@ fn a_search_in_a_large_text_uses_up_the_budget() {
                     "parameters": {"a": "{{$params.text}}", "b": "needle$"}}]], "steps": [{"id": "x", "operator": "x"}]}]}]}]}),
     ];
     for definition in definitions {
-        let compiled = compile_value(&definition, Strictness::Strict);
+        let compiled = compile_value(definition.clone(), Strictness::Strict);
         let plan = compiled.plan.unwrap_or_else(|| panic!("{:#?}", compiled.problems));
         let mut spin = Sliced::start(&plan, text(500_000));
         spin.go_on_after_crashes(&plan, 5);

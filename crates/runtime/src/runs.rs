@@ -237,10 +237,21 @@ impl Runs {
 
     /// Starts a run and waits until it has ended, but no longer than that; answers with its status either way.
     pub async fn start_and_wait(&self, new: RunSpec, at_most: Duration) -> Result<StartedRun, StartError> {
+        self.start_then_wait(new, at_most, || {}).await
+    }
+
+    /// The same; `on_taken` runs between the start and the wait.
+    async fn start_then_wait(
+        &self,
+        new: RunSpec,
+        at_most: Duration,
+        on_taken: impl Fn(),
+    ) -> Result<StartedRun, StartError> {
         let run = RunId::new(Uuid::now_v7());
         // Asked for before it can come.
         let mut end = self.feed().end_of(run);
         let started = self.start_as(run, new).await;
+        on_taken();
         let waits = matches!(&started, Ok(started) if started.created && started.status.is_open());
         if waits && let Some(status) = end.within(at_most).await {
             return Ok(StartedRun { run, status, created: true });

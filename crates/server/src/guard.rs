@@ -2,6 +2,7 @@
 //! pages of other origins.
 
 mod body;
+mod memory;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use crate::scheduler;
 use body::BodyReader;
 
 pub(crate) use body::LARGE_BYTES;
+pub(crate) use memory::RequestMemory;
 
 /// Routes that take thousands of jobs or results at once; their bodies may be so many times as large as others.
 const BATCHES: [&str; 3] = ["/api/v1/jobs", "/api/v1/jobs/finish", "/api/v1/tasks/batch"];
@@ -80,18 +82,21 @@ pub(crate) async fn check(State(guard): State<Guard>, request: Request, next: Ne
         let detail = "the request comes from a page of another origin: allow it with the setting `cors`";
         return form.refuse(&ApiError::new(Code::CrossOrigin, detail));
     }
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
     if body.is_end_stream() {
         return form.restate(next.run(Request::from_parts(parts, Body::empty())).await);
     }
     let most = guard.body_bytes_max.saturating_mul(if is_batch { BATCH_TIMES } else { 1 });
     match guard.bodies.read(&parts.headers, body, most).await {
-        // The memory is given back when the request has been answered: until then its body is needed.
-        Ok((bytes, _memory)) => {
+        Ok((bytes, memory)) => {
             if let Some(slot) = parts.extensions.get::<audit::NotesSlot>() {
                 slot.read(&bytes);
             }
-            form.restate(next.run(Request::from_parts(parts, Body::from(bytes))).await)
+            parts.extensions.insert(memory.clone());
+            let response = next.run(Request::from_parts(parts, Body::from(bytes))).await;
+            // Handlers have the values of the body until they answer; those that wait give memory back before.
+            drop(memory);
+            form.restate(response)
         }
         Err(error) => form.refuse(&error),
     }

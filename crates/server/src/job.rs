@@ -18,6 +18,7 @@ use windlass_store::job::{JobQuery, JobRow, JobStatus};
 use windlass_store::page::{PAGE_MAX, Page};
 
 use crate::app::App;
+use crate::guard::RequestMemory;
 use crate::problem::{ApiError, ApiResult, Code};
 use crate::shape::{counted, limit, part};
 
@@ -50,8 +51,19 @@ pub(crate) async fn create(app: &App, spec: JobSpec) -> ApiResult<CreatedJob> {
 }
 
 /// Creates all jobs, or none if one of them is invalid.
-pub(crate) async fn create_many(app: &App, specs: Vec<JobSpec>) -> ApiResult<Vec<CreatedJob>> {
-    Ok(app.runtime.jobs().create_jobs(specs).await?)
+pub(crate) async fn create_many(
+    app: &App,
+    specs: Vec<JobSpec>,
+    memory: RequestMemory,
+) -> ApiResult<Vec<CreatedJob>> {
+    let runtime = app.runtime.clone();
+    // They are created also if the client leaves, and hold their memory until then.
+    let creating = async move {
+        let created = runtime.jobs().create_jobs(specs).await;
+        drop(memory);
+        created
+    };
+    Ok(app.runtime.to_the_end(creating).await??)
 }
 
 /// A page of jobs, newest first; `words` are the statuses that the filter may name.

@@ -49,11 +49,12 @@ pub async fn serve(
     options: Options,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
+    let room = ConnectionRoom::new(options.connections_max, runtime.bodies().clone());
     let door = Listener {
         router: crate::build(runtime, &options, shutdown.clone()),
         graceful: GracefulShutdown::new(),
         cut: CancellationToken::new(),
-        room: ConnectionRoom::new(options.connections_max),
+        room,
         clients: ClientLimits::new(options.connections_per_address_max, &options.trusted_proxies),
         options,
     };

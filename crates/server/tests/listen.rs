@@ -226,6 +226,23 @@ async fn an_idle_connection_makes_room_for_one_that_waits() {
     assert!(!matches!(streamed, Ok(Ok(0) | Err(_))), "the stream was closed");
 }
 
+#[tokio::test]
+async fn the_slowest_body_makes_room_for_one_that_waits() {
+    let host = host(Options { connections_max: 2, ..Options::default() }).await;
+    let head = "POST /api/v1/flows HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\n";
+    let (mut slower, mut slow) = (host.connect().await, host.connect().await);
+    write(&mut slower, &format!("{head}{{")).await;
+    write(&mut slow, &format!("{head}{}", " ".repeat(500_000))).await;
+    let mut late = host.connect().await;
+    write(&mut late, "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await;
+    assert!(read_all(&mut late).await.starts_with("HTTP/1.1 200"));
+    let told = read_all(&mut slower).await;
+    assert!(told.starts_with("HTTP/1.1 408") && told.contains("slow_body"), "{told}");
+    // The place of the slower one was enough: the other goes on.
+    write(&mut slow, &" ".repeat(500_000)).await;
+    assert!(read_until(&mut slow, "missing").await.starts_with("HTTP/1.1 422"));
+}
+
 fn claim_of(client: &str, wait_ms: u64) -> String {
     let body = format!(r#"{{"worker_id":"w","queues":["q"],"wait_ms":{wait_ms}}}"#);
     format!(

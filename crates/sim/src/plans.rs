@@ -27,7 +27,7 @@ pub fn leaf(rng: &mut SimRng) -> Value {
 
 /// The plan of a generated definition.
 pub fn compiled(definition: &Value) -> Arc<Plan> {
-    let compiled = compile_value(definition, Strictness::Strict);
+    let compiled = compile_value(definition.clone(), Strictness::Strict);
     compiled.plan.unwrap_or_else(|| panic!("generated plans compile: {:?}\n{definition}", compiled.problems))
 }
 
@@ -294,7 +294,7 @@ mod tests {
     fn every_generated_definition_compiles() {
         for seed in 0..2_000 {
             let definition = definition(&mut SimRng::new(seed));
-            let compiled = compile_value(&definition, Strictness::Strict);
+            let compiled = compile_value(definition.clone(), Strictness::Strict);
             let errors: Vec<_> =
                 compiled.problems.iter().filter(|problem| problem.severity == Severity::Error).collect();
             assert!(errors.is_empty(), "seed {seed}: {errors:?}\n{definition}");

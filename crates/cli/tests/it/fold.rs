@@ -184,7 +184,7 @@ async fn the_api_reports_the_fold_of_the_journal() {
     let mut troubling = tokio::task::JoinSet::new();
     for n in 0..FLOWS {
         let (name, definition) = (format!("flow-{n}"), dice.flow());
-        let plan = compile_value(&definition, Strictness::Strict).plan.unwrap();
+        let plan = compile_value(definition.clone(), Strictness::Strict).plan.unwrap();
         publish(&client, &name, definition).await;
         for _ in 0..RUNS_OF_EACH {
             let run = start(&client, &name, json!({"items": [1, 2, 3], "word": "rope"})).await;
@@ -196,7 +196,7 @@ async fn the_api_reports_the_fold_of_the_journal() {
     // One is canceled for certain, however late the others are told to.
     let held =
         json!({"start": "n0", "nodes": {"n0": {"kind": "wait_event", "params": {"signal_key": "never"}}}});
-    let plan = compile_value(&held, Strictness::Strict).plan.unwrap();
+    let plan = compile_value(held.clone(), Strictness::Strict).plan.unwrap();
     publish(&client, "held", held).await;
     let run = start(&client, "held", json!({})).await;
     post(&client, &format!("/api/v1/runs/{run}/cancel"), json!({})).await;

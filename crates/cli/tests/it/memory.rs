@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::http::{ends, post, start};
-use crate::server::{Server, TempDir, publish};
+use crate::server::{PATIENCE, Server, TempDir, publish};
 use crate::store::Store;
 
 /// Bytes of address space of the server.
@@ -38,8 +38,8 @@ pub(crate) async fn growth<T>(server: &Server, work: impl Future<Output = T>) ->
 }
 
 /// Sends a body; the status and the answer.
-async fn send(server: &Server, path: &str, body: &[u8]) -> (u16, String) {
-    let mut stream = TcpStream::connect(server.url().strip_prefix("http://").unwrap()).await.unwrap();
+pub(crate) async fn send(address: &str, path: &str, body: &[u8]) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
     let head = format!(
         "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
         body.len()
@@ -52,7 +52,7 @@ async fn send(server: &Server, path: &str, body: &[u8]) -> (u16, String) {
 }
 
 /// `begin`, then `item` as often as it takes to have so many bytes, then `end`.
-fn filled(begin: &str, item: &str, end: &str, bytes: usize) -> Vec<u8> {
+pub(crate) fn filled(begin: &str, item: &str, end: &str, bytes: usize) -> Vec<u8> {
     format!("{begin}{}{end}", item.repeat(bytes / item.len())).into_bytes()
 }
 
@@ -72,28 +72,101 @@ async fn a_refused_body_takes_less_than_ten_times_its_bytes() {
         ("/api/v1/jobs", filled("[", "[[[[0]]]],", "0]", BYTES)),
     ];
     for (path, body) in bodies {
-        let (grown, (status, answer)) = growth(&server, send(&server, path, &body)).await;
-        assert_eq!(status, 413, "{answer}");
-        assert!(answer.contains("too_many_values"), "{answer}");
-        assert!(grown <= 10 * body.len(), "{path}: {grown} bytes for {}", body.len());
+        assert_refused(&server, path, &body).await;
+    }
+    // The largest body that the server reads.
+    assert_refused(&server, "/api/v1/jobs", &filled("[", "{\"a\":0},", "0]", 56 << 20)).await;
+}
+
+async fn assert_refused(server: &Server, path: &str, body: &[u8]) {
+    let (grown, (status, answer)) = growth(server, send(&server.address(), path, body)).await;
+    assert_eq!(status, 413, "{answer}");
+    assert!(answer.contains("too_many_values"), "{answer}");
+    assert!(grown <= 10 * body.len(), "{path}: {grown} bytes for {}", body.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_text_of_a_definition_takes_less_than_ten_times_its_bytes() {
+    let server = server().await;
+    let client = server.client();
+    let flow = post(&client, "/api/flows", json!({"Name": "text"})).await["id"].clone();
+    let text = |item: &str| String::from_utf8(filled("[", item, "0]", 3_900_000)).unwrap();
+    for text in [text("{\"a\": 0},"), text("{a: 0},"), text("0,"), text("[],"), text("?,")] {
+        let bodies = [
+            ("/api/v1/flows/validate", json!({ "yaml": text }), 200),
+            ("/api/v1/flows/expand", json!({ "yaml": text }), 422),
+            ("/api/v1/flows", json!({ "name": "t", "yaml": text }), 422),
+            ("/api/flows/version", json!({ "FlowID": flow, "DefinitionJSON": text }), 400),
+            ("/api/flows/version", json!({ "FlowID": flow, "DefinitionYAML": text }), 400),
+        ];
+        for (path, body, expected) in bodies {
+            let body = body.to_string();
+            let sending = send(&server.address(), path, body.as_bytes());
+            let (grown, (status, answer)) = growth(&server, sending).await;
+            assert_eq!(status, expected, "{path}: {answer}");
+            let is_bounded = answer.contains("bytes of memory") || answer.contains("too many values");
+            assert!(is_bounded, "{path}: {answer}");
+            assert!(grown <= 10 * body.len(), "{path} {}: {grown} bytes for {}", &text[..9], body.len());
+        }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_is_taken_takes_less_than_ten_times_its_bytes() {
     let server = server().await;
+    let taken = async |path: &str, body: Vec<u8>, expected: u16| {
+        let (grown, (status, answer)) = growth(&server, send(&server.address(), path, &body)).await;
+        assert_eq!(status, expected, "{answer}");
+        assert!(grown <= 10 * body.len(), "{path}: {grown} bytes for {}", body.len());
+    };
     let text = format!("\"{}\",", "x".repeat(40));
-    let definition = filled("{\"definition\":{\"list\":[", &text, "0]}}", 3_900_000);
-    let (grown, (status, answer)) =
-        growth(&server, send(&server, "/api/v1/flows/validate", &definition)).await;
-    assert_eq!(status, 200, "{answer}");
-    assert!(grown <= 10 * definition.len(), "{grown} bytes for {}", definition.len());
+    taken("/api/v1/flows/validate", filled("{\"definition\":{\"list\":[", &text, "0]}}", 3_900_000), 200)
+        .await;
     let job = format!("{{\"name\":\"n\",\"queue\":\"q\",\"payload\":\"{}\"}},", "x".repeat(4_000));
-    let last = "{\"name\":\"n\",\"queue\":\"q\"}]";
-    let batch = filled("[", &job, last, 16 << 20);
-    let (grown, (status, answer)) = growth(&server, send(&server, "/api/v1/jobs", &batch)).await;
-    assert_eq!(status, 201, "{answer}");
-    assert!(grown <= 10 * batch.len(), "{grown} bytes for {}", batch.len());
+    taken("/api/v1/jobs", filled("[", &job, "{\"name\":\"n\",\"queue\":\"q\"}]", 16 << 20), 201).await;
+    // Almost as many values as a definition of this size may have.
+    let begin = "{\"name\":\"dense\",\"definition\":{\"start\":\"a\",\"nodes\":{\"a\":{\"service\":\"s\",\"params\":{\"list\":[";
+    let item = format!("{{\"a\":0,\"b\":\"{}\"}},", "x".repeat(170));
+    let dense = filled(begin, &item, "0]}}}}}", 3_900_000);
+    taken("/api/v1/flows", dense.clone(), 201).await;
+    let weight = windlass_engine::json::check_json(&dense).unwrap();
+    assert!(weight > 5 * dense.len(), "{weight} bytes of values in {}", dense.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_results_take_less_than_ten_times_their_bytes() {
+    const RESULTS: usize = 4;
+    let server = server().await;
+    let client = server.client();
+    let node = json!({"service": "press", "exec_type": "queue"});
+    publish(&client, "press", json!({"start": "p", "nodes": {"p": node}})).await;
+    let mut runs = Vec::new();
+    for _ in 0..RESULTS {
+        runs.push(start(&client, "press", json!({})).await);
+    }
+    let mut results = Vec::new();
+    while results.len() < RESULTS {
+        let claim = json!({"worker_id": "w", "services": ["press"], "wait_ms": 20_000, "max": RESULTS});
+        let claimed = post(&client, "/api/v1/jobs/claim", claim).await;
+        for job in claimed["jobs"].as_array().unwrap() {
+            let result = "x".repeat((8 << 20) - 100);
+            results
+                .push(json!({"id": job["id"], "lease": job["lease"], "outcome": "done", "result": result}));
+        }
+    }
+    let body = json!({ "results": results }).to_string();
+    drop(results);
+    let work = async {
+        let sent = send(&server.address(), "/api/v1/jobs/finish", body.as_bytes()).await;
+        for run in &runs {
+            client.runs().wait(run, Some(PATIENCE)).await.unwrap();
+        }
+        sent
+    };
+    let (grown, (status, answer)) = growth(&server, work).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(answer.matches("\"ok\"").count(), RESULTS, "{answer}");
+    assert!(grown <= 10 * body.len(), "{grown} bytes for {}", body.len());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -107,20 +180,20 @@ async fn all_bodies_in_flight_take_less_than_512_mb() {
         let mut sending = tokio::task::JoinSet::new();
         for _ in 0..60 {
             let (server, body) = (server.clone(), body.clone());
-            sending.spawn(async move { send(&server, "/api/v1/flows/validate", &body).await });
+            sending.spawn(async move { send(&server.address(), "/api/v1/flows/validate", &body).await });
         }
         sending.join_all().await
     };
     let (grown, answers) = growth(&server, work).await;
     for (status, answer) in answers {
-        assert!(matches!(status, 200 | 422 | 429), "{answer}");
+        assert!(matches!(status, 200 | 408 | 422 | 429), "{answer}");
         assert!(status != 429 || answer.contains("retry-after: 1"), "{answer}");
     }
     assert!(grown <= 512_000_000, "{grown} bytes");
 }
 
 /// A push worker that answers every call with this body.
-async fn answer_with(body: String) -> String {
+pub(crate) async fn answer_with(body: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {

@@ -1,15 +1,18 @@
 //! Noisy neighbours: while one client does its worst, another client's runs start, end and stay quick, and no request of
 //! it is refused. Each test measures the quiet client before and during the noise, in one run on one server.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use windlass_sdk::Client;
 
-use crate::http::{ask, expect, start};
+use crate::http::{ask, expect, seen, start};
+use crate::memory::{answer_with, filled, send};
 use crate::server::{Server, publish, with_params};
 
 /// Runs that the quiet client starts for one measurement.
@@ -139,19 +142,25 @@ async fn heavy_bodies_delay_no_other() {
     let server = server(&[]).await;
     let client = server.client();
     let before = quiet_runs(&client).await;
-    let payload: Vec<Value> = (0..200_000).map(|_| json!({})).collect();
-    let body = json!([{"name": "n", "queue": "q", "payload": payload}]);
+    let body = Arc::new(filled("[", "{\"a\":0},", "0]", 12 << 20));
+    let n_sent = Arc::new(AtomicUsize::new(0));
     let mut sending = JoinSet::new();
     for _ in 0..4 {
-        let (client, body) = (server.client(), body.clone());
+        let (address, body, n_sent) = (server.address(), body.clone(), n_sent.clone());
         sending.spawn(async move {
             loop {
-                let (status, answer) = ask(&client, "POST", "/api/v1/jobs", Some(body.clone())).await;
+                let (status, answer) = send(&address, "/api/v1/jobs", &body).await;
                 assert!(matches!(status, 413 | 429), "{status} {answer}");
+                n_sent.fetch_add(1, Ordering::Relaxed);
             }
         });
     }
+    seen("the first refusals", async || (n_sent.load(Ordering::Relaxed) >= 4).then_some(())).await;
+    let sent_before = n_sent.load(Ordering::Relaxed);
     assert_others_go_on(&client, before, "heavy bodies that are refused").await;
+    let n_sent = n_sent.load(Ordering::Relaxed) - sent_before;
+    assert!(n_sent >= 4, "only {n_sent} heavy bodies were refused meanwhile");
+    assert!(sending.try_join_next().is_none(), "the noise ended early");
     sending.abort_all();
 }
 
@@ -160,7 +169,7 @@ async fn slow_bodies_delay_no_other() {
     let server = server(&[]).await;
     let client = server.client();
     let before = quiet_runs(&client).await;
-    let address = server.url().trim_start_matches("http://").to_owned();
+    let address = server.address();
     let mut slow = Vec::new();
     for _ in 0..200 {
         let mut stream = TcpStream::connect(&address).await.unwrap();
@@ -171,6 +180,59 @@ async fn slow_bodies_delay_no_other() {
     }
     assert_others_go_on(&client, before, "200 slow bodies").await;
     drop(slow);
+}
+
+/// Sends a head and most of a body, then a byte from time to time, until the server ends it.
+async fn trickle(address: String, begun: Arc<AtomicUsize>) {
+    const BYTES: usize = 256 << 10;
+    let mut stream = TcpStream::connect(&address).await.unwrap();
+    let head = format!("POST /api/v1/jobs HTTP/1.1\r\nhost: {address}\r\ncontent-length: {BYTES}\r\n\r\n[");
+    let sent = async {
+        stream.write_all(head.as_bytes()).await?;
+        stream.write_all(&vec![b' '; BYTES - 10_000]).await
+    };
+    let sent = sent.await;
+    begun.fetch_add(1, Ordering::Relaxed);
+    let mut ticks = tokio::time::interval(Duration::from_millis(500));
+    let mut is_open = sent.is_ok();
+    while is_open {
+        ticks.tick().await;
+        is_open = stream.write_all(b" ").await.is_ok();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_bodies_that_fill_the_memory_of_bodies_refuse_no_other() {
+    const SLOW: usize = 250;
+    let server = server(&[]).await;
+    let client = server.client();
+    // A push worker whose answers need memory, too.
+    let answer = json!({"result": "x".repeat(100_000)}).to_string();
+    let worker = json!({"id": "w", "url": answer_with(answer).await, "services": ["press"], "type": "http"});
+    expect(&client, "POST", "/api/workers/register", Some(worker), 200).await;
+    let press = json!({"start": "p", "nodes": {"p": {"service": "press", "exec_type": "http"}}});
+    publish(&client, "press", press).await;
+    let wait = json!({"kind": "wait_event", "params": {"signal_key": "never"}});
+    publish(&client, "wait", json!({"start": "wait", "nodes": {"wait": wait}})).await;
+    let begun = Arc::new(AtomicUsize::new(0));
+    let mut slow = JoinSet::new();
+    for _ in 0..SLOW {
+        slow.spawn(trickle(server.address(), begun.clone()));
+    }
+    // The others wait for memory, and do not read on.
+    seen("the first slow bodies", async || (begun.load(Ordering::Relaxed) >= 50).then_some(())).await;
+    for n in 0..10 {
+        let begun = Instant::now();
+        let waiting = start(&client, "wait", json!({"n": n})).await;
+        cancel(&client, &waiting).await;
+        assert!(begun.elapsed() < Duration::from_secs(60), "a small start and its cancel waited");
+        // The body of this one needs memory itself.
+        let params = json!({"params": {"text": "x".repeat(50_000)}});
+        let path = "/api/v1/flows/press/runs?wait_ms=60000";
+        let run = expect(&client, "POST", path, Some(params), 201).await;
+        assert_eq!(run["status"], "completed", "{run}");
+    }
+    slow.abort_all();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,14 +1,17 @@
 //! Text to value: JSON or YAML, told apart by looking. A key given twice is an error in both, because silently
-//! keeping one of two nodes of the same name would run a flow that its author did not write.
+//! keeping one of two nodes of the same name would run a flow that its author did not write. Values are counted while
+//! they are built: text whose values would take many times its bytes is refused.
 
+use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use serde_saphyr::options::DuplicateKeyPolicy;
 
 use super::reader::shown;
-use crate::json::JsonFlawKind;
+use crate::json::{BLOCK_BYTES, FIELD_BYTES, JsonFlawKind, OBJECT_BYTES, VALUE_BYTES, tree_bytes_max};
 use crate::limits;
 use crate::problem::{Problem, Severity};
 
@@ -16,6 +19,18 @@ use crate::problem::{Problem, Severity};
 pub(super) const NESTING: usize = 128;
 /// Digits of the shortest integer that 64 bits may not hold.
 const DIGITS_MIN: usize = 19;
+/// The values of a short text take at most this many times its bytes, however densely it is written ...
+const SHORT_TREE_TIMES: usize = 200;
+/// ... or this many bytes, because aliases repeat values.
+const SHORT_TREE_BYTES: usize = 1 << 20;
+/// Values and keys of a YAML text, aliases repeated: more than the largest definition has.
+const YAML_NODES: usize = 250_000;
+
+/// The bytes that the values of a text may take.
+pub(super) fn tree_bytes(text: &str) -> usize {
+    let short = text.len().saturating_mul(SHORT_TREE_TIMES).max(SHORT_TREE_BYTES);
+    tree_bytes_max(text.len()).min(short)
+}
 
 /// Reads a definition's text. JSON that is slightly off (a comment, a trailing comma) may still be YAML.
 pub(super) fn parse(text: &str) -> Result<Value, Problem> {
@@ -32,21 +47,27 @@ pub(super) fn parse(text: &str) -> Result<Value, Problem> {
         return Err(problem("$".to_owned(), "the definition is empty".to_owned()));
     }
     let value = if text.trim_start().starts_with(['{', '[']) {
-        match serde_json::from_str::<Unique>(text) {
-            Ok(value) => value.0,
+        let meter = TreeMeter::new(tree_bytes(text));
+        match parse_json(text, &meter) {
+            Ok(value) => value,
+            Err(_) if meter.is_exceeded() => return Err(meter.problem()),
             Err(error) => parse_yaml(text).map_err(|_| json_problem(&error))?,
         }
     } else {
         parse_yaml(text)?
     };
-    match large_integer(&value, &large_integers(text), "$") {
+    let large = large_integers(text);
+    if large.is_empty() {
+        return Ok(value);
+    }
+    match path_of(&value, &mut |float| large.contains(&float.to_bits())) {
         None => Ok(value),
-        Some(path) => Err(problem(path, JsonFlawKind::LargeInteger.to_string())),
+        Some(path) => Err(problem(format!("${path}"), JsonFlawKind::LargeInteger.to_string())),
     }
 }
 
-/// Integers of a text that no 64 bits hold, as the floats that parsers make of them.
-fn large_integers(text: &str) -> Vec<f64> {
+/// Integers of a text that no 64 bits hold, as the bits of the floats that parsers make of them.
+fn large_integers(text: &str) -> BTreeSet<u64> {
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.' | '_')));
     let is_integer = |word: &&str| {
         let digits = word.trim_start_matches(['-', '+']);
@@ -54,27 +75,33 @@ fn large_integers(text: &str) -> Vec<f64> {
     };
     let is_large = |word: &String| word.parse::<i64>().is_err() && word.parse::<u64>().is_err();
     let plain = words.filter(is_integer).map(|word| word.replace('_', ""));
-    plain.filter(is_large).filter_map(|word| word.parse().ok()).collect()
+    plain.filter(is_large).filter_map(|word| word.parse().ok()).map(f64::to_bits).collect()
 }
 
-/// The place of the first of these in a value.
-fn large_integer(value: &Value, large: &[f64], path: &str) -> Option<String> {
-    if large.is_empty() {
-        return None;
-    }
+/// The place of the first float that is one of those looked for. Each float is looked up once, and only the place that
+/// is found is written.
+fn path_of(value: &Value, is_one: &mut impl FnMut(f64) -> bool) -> Option<String> {
     match value {
         Value::Number(number) if number.is_f64() => {
-            let is_one = |one: &f64| number.as_f64().is_some_and(|float| float.to_bits() == one.to_bits());
-            large.iter().any(is_one).then(|| path.to_owned())
+            number.as_f64().filter(|float| is_one(*float)).map(|_| String::new())
         }
         Value::Array(items) => {
-            items.iter().zip(0..).find_map(|(item, n)| large_integer(item, large, &format!("{path}[{n}]")))
+            let found = items.iter().enumerate().find_map(|(n, item)| Some((n, path_of(item, is_one)?)));
+            found.map(|(n, path)| format!("[{n}]{path}"))
         }
         Value::Object(fields) => {
-            fields.iter().find_map(|(key, field)| large_integer(field, large, &format!("{path}.{key}")))
+            let found = fields.iter().find_map(|(key, field)| Some((key, path_of(field, is_one)?)));
+            found.map(|(key, path)| format!(".{key}{path}"))
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
     }
+}
+
+fn parse_json(text: &str, meter: &TreeMeter) -> Result<Value, serde_json::Error> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let value = UniqueSeed(meter).deserialize(&mut reader)?;
+    reader.end()?;
+    Ok(value)
 }
 
 fn parse_yaml(text: &str) -> Result<Value, Problem> {
@@ -89,6 +116,7 @@ fn parse_yaml(text: &str) -> Result<Value, Problem> {
             max_documents: 1,
             max_aliases: 1_000,
             max_anchors: 1_000,
+            max_nodes: YAML_NODES,
             // Counts repetitions through aliases, so a value is never much larger than its text could have been.
             max_total_scalar_bytes: 2 * limits::DEFINITION_BYTES,
         },
@@ -97,8 +125,14 @@ fn parse_yaml(text: &str) -> Result<Value, Problem> {
             max_replay_stack_depth: 16,
         },
     };
-    let read = serde_saphyr::from_str_with_options::<Unique>(text, options);
-    read.map(|value| value.0).map_err(|error| {
+    let meter = TreeMeter::new(tree_bytes(text));
+    let read = serde_saphyr::with_deserializer_from_str_with_options(text, options, |reader| {
+        UniqueSeed(&meter).deserialize(reader)
+    });
+    read.map_err(|error| {
+        if meter.is_exceeded() {
+            return meter.problem();
+        }
         let place = match error.location() {
             Some(at) => format!("line {} column {}", at.line(), at.column()),
             None => "$".to_owned(),
@@ -161,54 +195,86 @@ pub(super) fn weigh(value: &Value) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A value in which no object has a key twice.
-struct Unique(Value);
+/// The bytes that values may still take, counted like [`crate::json::check_json`] counts them.
+struct TreeMeter {
+    most: usize,
+    n_bytes: Cell<usize>,
+}
 
-impl<'de> Deserialize<'de> for Unique {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(UniqueVisitor).map(Unique)
+impl TreeMeter {
+    fn new(most: usize) -> Self {
+        TreeMeter { most, n_bytes: Cell::new(0) }
+    }
+
+    fn add<E: Error>(&self, n_bytes: usize) -> Result<(), E> {
+        self.n_bytes.set(self.n_bytes.get().saturating_add(n_bytes));
+        if self.is_exceeded() { Err(E::custom(JsonFlawKind::Heavy(self.most))) } else { Ok(()) }
+    }
+
+    fn is_exceeded(&self) -> bool {
+        self.n_bytes.get() > self.most
+    }
+
+    fn problem(&self) -> Problem {
+        problem("$".to_owned(), JsonFlawKind::Heavy(self.most).to_string())
     }
 }
 
-struct UniqueVisitor;
+/// Reads a value in which no object has a key twice, within the bytes of the meter.
+#[derive(Clone, Copy)]
+struct UniqueSeed<'m>(&'m TreeMeter);
 
-impl<'de> Visitor<'de> for UniqueVisitor {
+impl<'de> DeserializeSeed<'de> for UniqueSeed<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for UniqueSeed<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
     }
 
-    fn visit_bool<E>(self, v: bool) -> Result<Value, E> {
+    fn visit_bool<E: Error>(self, v: bool) -> Result<Value, E> {
+        self.0.add(VALUE_BYTES)?;
         Ok(Value::Bool(v))
     }
 
-    fn visit_i64<E>(self, v: i64) -> Result<Value, E> {
+    fn visit_i64<E: Error>(self, v: i64) -> Result<Value, E> {
+        self.0.add(VALUE_BYTES)?;
         Ok(Value::from(v))
     }
 
-    fn visit_u64<E>(self, v: u64) -> Result<Value, E> {
+    fn visit_u64<E: Error>(self, v: u64) -> Result<Value, E> {
+        self.0.add(VALUE_BYTES)?;
         Ok(Value::from(v))
     }
 
     fn visit_f64<E: Error>(self, v: f64) -> Result<Value, E> {
+        self.0.add(VALUE_BYTES)?;
         Number::from_f64(v).map(Value::Number).ok_or_else(|| E::custom("a number must be finite"))
     }
 
-    fn visit_str<E>(self, v: &str) -> Result<Value, E> {
-        Ok(Value::String(v.to_owned()))
+    fn visit_str<E: Error>(self, v: &str) -> Result<Value, E> {
+        self.visit_string(v.to_owned())
     }
 
-    fn visit_string<E>(self, v: String) -> Result<Value, E> {
+    fn visit_string<E: Error>(self, v: String) -> Result<Value, E> {
+        self.0.add(VALUE_BYTES + BLOCK_BYTES + v.len())?;
         Ok(Value::String(v))
     }
 
-    fn visit_unit<E>(self) -> Result<Value, E> {
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        self.0.add(VALUE_BYTES)?;
         Ok(Value::Null)
     }
 
-    fn visit_none<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    fn visit_none<E: Error>(self) -> Result<Value, E> {
+        self.visit_unit()
     }
 
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -216,20 +282,25 @@ impl<'de> Visitor<'de> for UniqueVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        self.0.add(VALUE_BYTES + BLOCK_BYTES)?;
         let mut list = Vec::new();
-        while let Some(Unique(item)) = items.next_element()? {
+        while let Some(item) = items.next_element_seed(self)? {
             list.push(item);
         }
         Ok(Value::Array(list))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
+        self.0.add(VALUE_BYTES + BLOCK_BYTES)?;
         let mut map = Map::new();
         while let Some(key) = fields.next_key::<String>()? {
             if map.contains_key(&key) {
                 return Err(A::Error::custom(format!("the key `{}` is given twice", shown(&key))));
             }
-            let Unique(value) = fields.next_value()?;
+            let object_bytes = if map.is_empty() { OBJECT_BYTES } else { 0 };
+            // The value of the field adds its own bytes.
+            self.0.add(object_bytes + FIELD_BYTES - VALUE_BYTES + BLOCK_BYTES + key.len())?;
+            let value = fields.next_value_seed(self)?;
             map.insert(key, value);
         }
         Ok(Value::Object(map))
@@ -275,6 +346,49 @@ mod tests {
         ] {
             parse(text).unwrap();
         }
+    }
+
+    #[test]
+    fn each_float_is_looked_up_once_however_many_large_integers_there_are() {
+        let floats: Vec<Value> = (0..10_000).map(|n| json!({ "f": f64::from(n) + 0.5, "n": n })).collect();
+        let mut n_looks = 0;
+        let found = path_of(&json!({ "list": floats }), &mut |float| {
+            n_looks += 1;
+            float == 8_000.5
+        });
+        assert_eq!((found.as_deref(), n_looks), (Some(".list[8000].f"), 8_001));
+        let text: String = (0..10_000_u64)
+            .map(|n| format!("'{}' ", u128::from(u64::MAX) + 1 + u128::from(n % 10)))
+            .collect();
+        assert_eq!(large_integers(&text).len(), 1, "integers that become the same float are one");
+    }
+
+    #[test]
+    fn text_whose_values_take_many_times_its_bytes_is_refused() {
+        let filled = |begin: &str, item: &str, end: &str| {
+            format!("{begin}{}{end}", item.repeat((3 << 20) / item.len()))
+        };
+        for text in [
+            filled("[", "{\"a\":0},", "0]"),
+            filled("{\"form\":[", "[],", "0]}"),
+            filled("[", "{a: 0},", "0]"),
+            filled("- 0\n", "- a:\n", ""),
+            filled("", "- 0\n", ""),
+        ] {
+            let problem = parse(&text).unwrap_err();
+            let is_bounded =
+                problem.reason.contains("bytes of memory") || problem.reason.contains("too many values");
+            assert!(is_bounded, "{}: {problem}", &text[..20]);
+        }
+        assert!(
+            parse(&filled(
+                "[",
+                "\"a text of many more letters than a value has bytes, by far and away\",",
+                "0]"
+            ))
+            .is_ok()
+        );
+        assert!(parse(&format!("[{}0]", "{a: 0},".repeat(2_000))).is_ok(), "short texts may be dense");
     }
 
     #[test]

@@ -13,17 +13,17 @@ use crate::plan::{Node, NodeKind};
 use crate::problem::Severity;
 
 fn plan(value: &Value) -> Arc<Plan> {
-    let compiled = compile_value(value, Strictness::Strict);
+    let compiled = compile_value(value.clone(), Strictness::Strict);
     let problems: Vec<String> = compiled.problems.iter().map(ToString::to_string).collect();
     compiled.plan.unwrap_or_else(|| panic!("not compiled: {problems:#?}"))
 }
 
 fn problems(value: &Value) -> Vec<String> {
-    compile_value(value, Strictness::Strict).problems.iter().map(ToString::to_string).collect()
+    compile_value(value.clone(), Strictness::Strict).problems.iter().map(ToString::to_string).collect()
 }
 
 fn errors(value: &Value) -> Vec<String> {
-    let compiled = compile_value(value, Strictness::Strict);
+    let compiled = compile_value(value.clone(), Strictness::Strict);
     let errors = compiled.problems.iter().filter(|p| p.severity == Severity::Error);
     let errors: Vec<String> = errors.map(ToString::to_string).collect();
     assert_eq!(compiled.plan.is_none(), !errors.is_empty(), "{errors:?}");
@@ -77,7 +77,7 @@ fn a_wrapped_definition_is_refused_or_warned_of() {
     let strict = errors(&value);
     has(&strict, &["$.egdes: error: unknown field", "did you mean `edges`?"]);
     has(&strict, &["$.owner: error"]);
-    let lenient = compile_value(&value, Strictness::Lenient);
+    let lenient = compile_value(value.clone(), Strictness::Lenient);
     assert!(lenient.plan.is_some());
     assert_eq!(lenient.problems.len(), 2);
     assert_eq!(lenient.definition, value);

@@ -46,7 +46,7 @@ pub struct Game {
 pub fn play(bytes: &[u8]) -> Result<Game, String> {
     let mut dice = Dice::new(bytes);
     let definition = random::definition(&mut dice);
-    let compiled = windlass_engine::definition::compile_value(&definition, Default::default());
+    let compiled = windlass_engine::definition::compile_value(definition.clone(), Default::default());
     let plan = compiled.plan.ok_or_else(|| format!("{:#?}\n{definition}", compiled.problems))?;
     let mut game = Game {
         world: TestRun::of(plan),

@@ -179,7 +179,7 @@ impl Calls {
 async fn read_within_memory(worker: &str, answer: HttpAnswer) -> (CallOutcome, Log) {
     let HttpAnswer { status, retry_after_ms, body, mut memory } = answer;
     let flaw = match check_json(&body) {
-        Ok(tree_bytes) => match memory.grow_to(body.len().saturating_add(tree_bytes)).await {
+        Ok(tree_bytes) => match memory.complete(body.len().saturating_add(tree_bytes)).await {
             Ok(()) => None,
             Err(reason) => return (no_memory(worker, reason), Log::default()),
         },
@@ -188,7 +188,11 @@ async fn read_within_memory(worker: &str, answer: HttpAnswer) -> (CallOutcome, L
     let name = worker.to_owned();
     let is_large = body.len() > LARGE_BYTES;
     let read = move || {
-        read_answer(&WorkerAnswer { worker: &name, status, body: &body, flaw: flaw.as_ref(), retry_after_ms })
+        let answer = WorkerAnswer { worker: &name, status, body: &body, flaw: flaw.as_ref(), retry_after_ms };
+        let read = read_answer(&answer);
+        // Held by the work and not by its caller, who leaves when the call's time is up.
+        drop(memory);
+        read
     };
     if !is_large {
         return read();

@@ -52,10 +52,11 @@ pub enum VersionChoiceError {
 impl Runs {
     /// Starts a run of a flow, or finds the run that an earlier request with the same id started. The commit decides
     /// which of two equal requests is first. A repeated request is answered with its run even if the start is no
-    /// longer possible, for example because the version was archived.
-    pub async fn start_flow(&self, new: FlowStart) -> Result<FlowStarted, StartError> {
+    /// longer possible, for example because the version was archived. `on_taken` runs before the wait for the end, when the
+    /// values of the request are no longer with it.
+    pub async fn start_flow(&self, new: FlowStart, on_taken: impl Fn()) -> Result<FlowStarted, StartError> {
         let (request, began, wait) = (new.request.clone(), Instant::now(), new.wait);
-        let error = match self.start_version(new).await {
+        let error = match self.start_version(new, &on_taken).await {
             Ok(started) => return Ok(started),
             Err(error @ StartError::RequestTaken { .. }) => return Err(error),
             Err(error) => error,
@@ -66,10 +67,11 @@ impl Runs {
         else {
             return Err(error);
         };
+        on_taken();
         self.repeated(request, row, wait.map(|wait| wait.saturating_sub(began.elapsed()))).await
     }
 
-    async fn start_version(&self, new: FlowStart) -> Result<FlowStarted, StartError> {
+    async fn start_version(&self, new: FlowStart, on_taken: impl Fn()) -> Result<FlowStarted, StartError> {
         let chosen = self.choose_version(&new.flow, new.version).await?;
         let version = chosen.id;
         let run = RunSpec {
@@ -81,7 +83,7 @@ impl Runs {
             start: new.start,
         };
         let started = match new.wait {
-            Some(wait) => self.start_and_wait(run, wait).await?,
+            Some(wait) => self.start_then_wait(run, wait, on_taken).await?,
             None => self.start(run).await?,
         };
         if started.created {

@@ -10,8 +10,9 @@ use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use hyper::body::{Body as _, Frame};
 use tokio::time::{Instant, timeout, timeout_at};
 use windlass_engine::json::{JsonFlaw, JsonFlawKind, check_json};
-use windlass_runtime::body_budget::{BodyBudget, BodyMemory, NoBodyMemory};
+use windlass_runtime::body_budget::{ArrivingBody, BodyBudget, BodyMemory};
 
+use super::memory::RequestMemory;
 use crate::Options;
 use crate::problem::{ApiError, ApiResult, Code};
 
@@ -52,43 +53,58 @@ impl BodyReader {
         headers: &HeaderMap,
         mut body: Body,
         most: usize,
-    ) -> ApiResult<(Bytes, BodyMemory)> {
+    ) -> ApiResult<(Bytes, RequestMemory)> {
         check_media(headers)?;
         let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
         let declared = length.and_then(|length| length.parse::<usize>().ok());
-        let begun = Instant::now();
+        let (begun, arriving) = (Instant::now(), self.budget.arrive());
         if declared.is_some_and(|length| length > most) {
-            self.drain(&mut body).await;
+            self.drain(&mut body, &arriving).await;
             return Err(too_large(most));
         }
         let (mut bytes, mut memory) = (Vec::new(), self.budget.begin());
-        while let Some(frame) = self.next(&mut body, begun, bytes.len()).await? {
+        while let Some(frame) = self.next(&mut body, &arriving, begun, bytes.len()).await? {
             let Ok(data) = frame.into_data() else { continue };
             let n_bytes = bytes.len().saturating_add(data.len());
             if n_bytes > most {
-                self.drain(&mut body).await;
+                drop((bytes, memory));
+                arriving.came(0);
+                self.drain(&mut body, &arriving).await;
                 return Err(too_large(most));
             }
-            memory.grow_to(n_bytes).await.map_err(no_memory)?;
+            memory.grow_to(n_bytes).await?;
+            arriving.came(n_bytes);
             if n_bytes > bytes.capacity() {
                 bytes.reserve_exact(capacity_for(n_bytes, declared) - bytes.len());
             }
             bytes.extend_from_slice(&data);
         }
-        let bytes = Bytes::from(bytes);
-        let tree_bytes = check_bytes(bytes.clone()).await?;
-        memory.grow_to(bytes.len().saturating_add(tree_bytes)).await.map_err(no_memory)?;
-        Ok((bytes, memory))
+        drop(arriving);
+        let (tree_bytes, bytes, mut memory) = check_bytes(bytes, memory).await?;
+        memory.complete(bytes.len().saturating_add(tree_bytes)).await?;
+        let memory = RequestMemory::new(memory);
+        Ok((memory.hold(bytes), memory))
     }
 
     /// The next part of a body of which so many bytes have come.
-    async fn next(&self, body: &mut Body, begun: Instant, n_bytes: usize) -> ApiResult<Option<Frame<Bytes>>> {
+    async fn next(
+        &self,
+        body: &mut Body,
+        arriving: &ArrivingBody,
+        begun: Instant,
+        n_bytes: usize,
+    ) -> ApiResult<Option<Frame<Bytes>>> {
         let frame = poll_fn(|context| Pin::new(&mut *body).poll_frame(context));
         // The time that these bytes may have taken at the lowest rate.
         let earned = Duration::from_millis((n_bytes as u64).saturating_mul(1_000) / self.rate_min as u64);
         let limit = begun + self.total.min(self.silence.saturating_add(earned));
         let silent_at = Instant::now() + self.silence;
-        match timeout_at(limit.min(silent_at), frame).await {
+        let Some(came) = arriving.wait_for(timeout_at(limit.min(silent_at), frame)).await else {
+            let detail = "others need the memory or the connection of the body, which is the slowest: send it again, \
+                          faster";
+            return Err(ApiError::new(Code::SlowBody, detail).retry_after(Duration::from_secs(1)));
+        };
+        match came {
             Ok(None) => Ok(None),
             Ok(Some(Ok(frame))) => Ok(Some(frame)),
             Ok(Some(Err(_))) => {
@@ -114,11 +130,11 @@ impl BodyReader {
     }
 
     /// Reads on and throws away, within bounds.
-    async fn drain(&self, body: &mut Body) {
+    async fn drain(&self, body: &mut Body, arriving: &ArrivingBody) {
         let begun = Instant::now();
         let read = async {
             let mut n_bytes = 0usize;
-            while let Ok(Some(frame)) = self.next(body, begun, n_bytes).await {
+            while let Ok(Some(frame)) = self.next(body, arriving, begun, n_bytes).await {
                 n_bytes = n_bytes.saturating_add(frame.into_data().map_or(0, |data| data.len()));
                 if n_bytes > DRAIN_BYTES {
                     return;
@@ -143,15 +159,18 @@ fn capacity_for(n_bytes: usize, declared: Option<usize>) -> usize {
     capacity
 }
 
-/// The bytes that the values of a body would take.
-async fn check_bytes(bytes: Bytes) -> ApiResult<usize> {
-    let checked = if bytes.len() <= LARGE_BYTES {
-        check_json(&bytes)
-    } else {
-        let checking = tokio::task::spawn_blocking(move || check_json(&bytes));
+/// The bytes that the values of a body would take, with the body and its memory. A check goes on when the client leaves,
+/// and so has both.
+async fn check_bytes(bytes: Vec<u8>, memory: BodyMemory) -> ApiResult<(usize, Vec<u8>, BodyMemory)> {
+    let is_large = bytes.len() > LARGE_BYTES;
+    let check = move || (check_json(&bytes), bytes, memory);
+    let (checked, bytes, memory) = if is_large {
+        let checking = tokio::task::spawn_blocking(check);
         checking.await.map_err(|_| ApiError::new(Code::Internal, "the body could not be read: report it"))?
+    } else {
+        check()
     };
-    checked.map_err(refuse_flaw)
+    Ok((checked.map_err(refuse_flaw)?, bytes, memory))
 }
 
 fn refuse_flaw(flaw: JsonFlaw) -> ApiError {
@@ -161,15 +180,6 @@ fn refuse_flaw(flaw: JsonFlaw) -> ApiError {
         JsonFlawKind::KeyTwice | JsonFlawKind::LargeInteger => {
             ApiError::field(Code::InvalidBody, flaw.path, flaw.kind.to_string())
         }
-    }
-}
-
-fn no_memory(reason: NoBodyMemory) -> ApiError {
-    match reason {
-        NoBodyMemory::Busy => {
-            ApiError::new(Code::Busy, reason.to_string()).retry_after(Duration::from_secs(1))
-        }
-        NoBodyMemory::TooLarge => ApiError::new(Code::TooLarge, reason.to_string()),
     }
 }
 

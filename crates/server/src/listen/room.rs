@@ -1,46 +1,47 @@
 //! Room for connections. When all places are taken and another connection waits, the one that has been idle for longest
-//! is closed: idle connections never keep a request out.
+//! is closed; if none is idle, the slowest body is ended. Neither keeps a request out.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use windlass_runtime::body_budget::BodyBudget;
 
 /// How long a connection keeps its place without a request: long enough for a request that is on its way, and for the
 /// rest of a response.
 const IDLE_MIN: Duration = Duration::from_secs(1);
+/// How often bodies are looked at while a connection waits and none is idle.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Places for connections.
 pub(super) struct ConnectionRoom {
     permits: Arc<Semaphore>,
     idle: Arc<IdleConnections>,
+    bodies: BodyBudget,
 }
 
 impl ConnectionRoom {
-    pub(super) fn new(n: usize) -> Self {
+    pub(super) fn new(n: usize, bodies: BodyBudget) -> Self {
         ConnectionRoom {
             permits: Arc::new(Semaphore::new(n.clamp(1, Semaphore::MAX_PERMITS))),
             idle: Arc::default(),
+            bodies,
         }
     }
 
-    /// A place for a connection. If there is none, the longest idle connection gives its place up; if all are at work,
-    /// this waits.
+    /// A place for a connection. If there is none, the longest idle connection gives its place up, or the one with the
+    /// slowest body; if all are at work, this waits.
     pub(super) async fn enter(&self) -> Arc<ConnectionPlace> {
-        let mut entering = std::pin::pin!(self.permits.clone().acquire_owned());
-        let mut may_evict = true;
-        let permit = loop {
-            let evicting = async {
-                if may_evict { self.idle.evict_oldest().await } else { std::future::pending().await }
-            };
-            tokio::select! {
-                biased;
-                permit = &mut entering => break permit.expect("the room for connections is never closed"),
-                () = evicting => may_evict = false,
+        let permit = tokio::select! {
+            biased;
+            permit = self.permits.clone().acquire_owned() => {
+                permit.expect("the room for connections is never closed")
             }
+            never = self.make_room() => match never {},
         };
         let place = ConnectionPlace {
             _permit: permit,
@@ -50,6 +51,15 @@ impl ConnectionRoom {
         };
         place.rest();
         Arc::new(place)
+    }
+
+    /// Takes places away until it is dropped.
+    async fn make_room(&self) -> Infallible {
+        loop {
+            self.idle.evict_oldest(&self.bodies).await;
+            // The connection ends soon; a client that goes on with its request may keep it, idle, for a while.
+            tokio::time::sleep(IDLE_MIN).await;
+        }
     }
 }
 
@@ -86,12 +96,14 @@ impl IdleConnections {
         self.lock().oldest_first.remove(&ticket);
     }
 
-    /// Closes the connection that has been idle for longest, as soon as one has been for long enough.
-    async fn evict_oldest(&self) {
+    /// Closes the connection that has been idle for longest, as soon as one has been for long enough. While none is idle,
+    /// ends the slowest body instead: the end of its connection follows the response.
+    async fn evict_oldest(&self, bodies: &BodyBudget) {
         loop {
             let oldest = self.lock().oldest_first.first_key_value().map(|(_, (since, _))| *since);
             match oldest {
-                None => self.became_idle.notified().await,
+                None if bodies.end_slowest() => return,
+                None => drop(tokio::time::timeout(LOOK, self.became_idle.notified()).await),
                 Some(since) if since.elapsed() < IDLE_MIN => tokio::time::sleep_until(since + IDLE_MIN).await,
                 Some(since) => {
                     let mut state = self.lock();
@@ -162,7 +174,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_longest_idle_connection_makes_room_and_a_busy_one_never() {
-        let room = ConnectionRoom::new(3);
+        let room = ConnectionRoom::new(3, BodyBudget::default());
         let (busy, idle, younger) = (room.enter().await, room.enter().await, room.enter().await);
         let working = busy.begin_request();
         let (begun, ending) = (Instant::now(), end_when_wanted(idle));
@@ -176,5 +188,28 @@ mod tests {
         let ending = end_when_wanted(busy);
         room.enter().await;
         ending.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_slowest_body_makes_room_while_no_connection_is_idle() {
+        let bodies = BodyBudget::default();
+        let room = ConnectionRoom::new(2, bodies.clone());
+        let (slow, quick) = (room.enter().await, room.enter().await);
+        let (slow_work, _quick_work) = (slow.begin_request(), quick.begin_request());
+        let (slow_body, quick_body) = (bodies.arrive(), bodies.arrive());
+        let quick_body = tokio::spawn(async move {
+            for n_parts in 1.. {
+                let Some(()) = quick_body.wait_for(tokio::time::sleep(IDLE_MIN)).await else { return };
+                quick_body.came(n_parts << 20);
+            }
+        });
+        let ending = tokio::spawn(async move {
+            let come = slow_body.wait_for(std::future::pending::<()>()).await;
+            drop((slow_work, slow));
+            come
+        });
+        tokio::time::timeout(10 * IDLE_MIN, room.enter()).await.expect("the slow body kept its place");
+        assert_eq!(ending.await.unwrap(), None);
+        assert!(!quick_body.is_finished());
     }
 }

@@ -7,6 +7,7 @@ use windlass_engine::plan::Form;
 use windlass_sdk::contract::{Definition, ExpandResponse, ExpandedTaskInfo, Validation};
 
 use crate::extract::JsonBody;
+use crate::guard::RequestMemory;
 use crate::problem::{ApiError, ApiResult, Code};
 use crate::shape;
 
@@ -39,10 +40,18 @@ impl DefinitionSource {
         }
     }
 
-    fn compile(&self) -> Compiled {
+    /// Holds memory for the values that are built from a text.
+    pub(crate) async fn charge(&self, memory: &RequestMemory) -> ApiResult<()> {
+        match self {
+            DefinitionSource::Value(_) => Ok(()),
+            DefinitionSource::Text(text) => Ok(memory.add(definition::tree_bytes(text)).await?),
+        }
+    }
+
+    fn compile(self) -> Compiled {
         match self {
             DefinitionSource::Value(value) => definition::compile_value(value, Strictness::Strict),
-            DefinitionSource::Text(text) => definition::compile(text, Strictness::Strict),
+            DefinitionSource::Text(text) => definition::compile(&text, Strictness::Strict),
         }
     }
 }
@@ -50,9 +59,19 @@ impl DefinitionSource {
 /// Lists the problems of a definition without saving it.
 #[utoipa::path(post, path = "/api/v1/flows/validate", operation_id = "validate_definition", tag = "flows", request_body = Definition,
     responses((status = 200, description = "Everything that was found", body = Validation)))]
-pub(crate) async fn validate(JsonBody(given): JsonBody<Definition>) -> ApiResult<Json<Validation>> {
+pub(crate) async fn validate(
+    memory: RequestMemory,
+    JsonBody(given): JsonBody<Definition>,
+) -> ApiResult<Json<Validation>> {
     let source = DefinitionSource::of(given.definition, given.yaml)?;
-    let compiled = run_blocking(move || source.compile()).await?;
+    source.charge(&memory).await?;
+    let compile = move || {
+        let compiled = source.compile();
+        // Held by the work and not by the request: it goes on when the client leaves.
+        drop(memory);
+        compiled
+    };
+    let compiled = run_blocking(compile).await?;
     Ok(Json(Validation {
         ok: compiled.plan.is_some(),
         form: compiled.form.map(|form| shape::form(form).to_owned()),
@@ -64,11 +83,16 @@ pub(crate) async fn validate(JsonBody(given): JsonBody<Definition>) -> ApiResult
 /// Says which tasks the steps of a definition become, without saving it.
 #[utoipa::path(post, path = "/api/v1/flows/expand", operation_id = "expand_definition", tag = "flows", request_body = Definition,
     responses((status = 200, description = "The tasks", body = ExpandResponse)))]
-pub(crate) async fn expand(JsonBody(given): JsonBody<Definition>) -> ApiResult<Json<ExpandResponse>> {
+pub(crate) async fn expand(
+    memory: RequestMemory,
+    JsonBody(given): JsonBody<Definition>,
+) -> ApiResult<Json<ExpandResponse>> {
     let source = DefinitionSource::of(given.definition, given.yaml)?;
+    source.charge(&memory).await?;
     let (compiled, expansion) = run_blocking(move || {
         let compiled = source.compile();
         let expansion = definition::expand(&compiled.definition, Strictness::Strict);
+        drop(memory);
         (compiled, expansion)
     })
     .await?;

@@ -15,6 +15,7 @@ use super::definition::DefinitionSource;
 use crate::app::App;
 use crate::check;
 use crate::extract::{JsonBody, PathParams, QueryParams};
+use crate::guard::RequestMemory;
 use crate::problem::{ApiError, ApiResult, Code};
 use crate::shape;
 
@@ -23,12 +24,15 @@ use crate::shape;
     responses((status = 201, description = "The flow, with version 1 published", body = PublishResponse)))]
 pub(crate) async fn create(
     State(app): State<App>,
+    memory: RequestMemory,
     JsonBody(new): JsonBody<FlowRequest>,
 ) -> ApiResult<(StatusCode, Json<PublishResponse>)> {
     check::name("name", &new.name)?;
     check::text("description", &new.description)?;
     check::labels(&new.labels)?;
-    let version = draft(DefinitionSource::of(new.definition, new.yaml)?, String::new());
+    let source = DefinitionSource::of(new.definition, new.yaml)?;
+    source.charge(&memory).await?;
+    let version = draft(source, String::new());
     let flow = FlowDraft {
         name: new.name.clone(),
         description: new.description,
@@ -47,11 +51,14 @@ pub(crate) async fn create(
 pub(crate) async fn publish(
     State(app): State<App>,
     PathParams(flow): PathParams<String>,
+    memory: RequestMemory,
     JsonBody(new): JsonBody<VersionRequest>,
 ) -> ApiResult<(StatusCode, Json<PublishResponse>)> {
     check::text("note", &new.note)?;
     let flow = app.flow(&flow).await?;
-    let version = draft(DefinitionSource::of(new.definition, new.yaml)?, new.note);
+    let source = DefinitionSource::of(new.definition, new.yaml)?;
+    source.charge(&memory).await?;
+    let version = draft(source, new.note);
     let publishing = app.runtime.runs().publish_version(flow.id, version).await?;
     Ok((StatusCode::CREATED, Json(published(publishing, flow.name)?)))
 }

@@ -15,6 +15,7 @@ use windlass_store::job::JobStatus;
 
 use crate::app::App;
 use crate::extract::{JsonBody, PathParams, QueryParams};
+use crate::guard::RequestMemory;
 use crate::job::{self, StatusWords};
 use crate::problem::{ApiError, ApiResult};
 use crate::shape;
@@ -47,11 +48,12 @@ const STATUS_WORDS: &StatusWords = &[
         (status = 200, description = "The open job that holds the deduplication key", body = JobCreated)))]
 pub(crate) async fn create(
     State(app): State<App>,
+    memory: RequestMemory,
     bytes: Bytes,
 ) -> ApiResult<(StatusCode, Json<JobsCreated>)> {
     if job::is_array(&bytes) {
         let specs = job::read_many::<NewJob>(bytes).await.map_err(fields::unreadable)?;
-        let created = job::create_many(&app, specs).await.map_err(fields::refused)?;
+        let created = job::create_many(&app, specs, memory).await.map_err(fields::refused)?;
         let items = created.into_iter().map(shape::job_created).collect();
         return Ok((StatusCode::CREATED, Json(JobsCreated::Many(List { items, next: None }))));
     }

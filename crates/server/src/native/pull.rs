@@ -23,6 +23,7 @@ use windlass_sdk::contract::{
 use crate::app::App;
 use crate::check;
 use crate::extract::{ClientAddress, JsonBody};
+use crate::guard::RequestMemory;
 use crate::problem::{ApiError, ApiResult, Code};
 use crate::shape;
 
@@ -43,6 +44,7 @@ const LEASE_MS_RANGE: (u64, u64) = (1_000, 3_600_000);
 pub(crate) async fn claim(
     State(app): State<App>,
     ClientAddress(peer): ClientAddress,
+    memory: RequestMemory,
     JsonBody(claim): JsonBody<ClaimRequest>,
 ) -> ApiResult<Json<ClaimResponse>> {
     check::name("worker_id", &claim.worker_id)?;
@@ -65,6 +67,8 @@ pub(crate) async fn claim(
         wait: Duration::from_millis(check::within("wait_ms", claim.wait_ms.unwrap_or(0), 0, WAIT_MS_MAX)?),
         lease: lease(claim.lease_ms)?,
     };
+    let names = asking.queues.iter().chain(&asking.services);
+    memory.keep(names.map(|name| name.len() + size_of::<String>()).sum()).await?;
     let worker = asking.worker.clone();
     let jobs = app.runtime.jobs().claim(asking).await?;
     let draining = app.runtime.workers().is_worker_draining(&worker);

@@ -16,6 +16,7 @@ use windlass_store::run::Request;
 use crate::app::App;
 use crate::check;
 use crate::extract::{JsonBody, PathParams, QueryParams};
+use crate::guard::RequestMemory;
 use crate::problem::{ApiError, ApiResult, Code};
 use crate::shape;
 
@@ -33,6 +34,7 @@ pub(crate) async fn start(
     State(app): State<App>,
     PathParams(flow): PathParams<String>,
     QueryParams(asked): QueryParams<StartQuery>,
+    memory: RequestMemory,
     JsonBody(new): JsonBody<RunRequest>,
 ) -> ApiResult<(StatusCode, Json<StartResponse>)> {
     if asked.wait_ms.is_some_and(|wait| wait > WAIT_MS_MAX) {
@@ -51,7 +53,8 @@ pub(crate) async fn start(
         flow,
     };
     let (flow_id, flow_name) = (flow_start.flow.id, flow_start.flow.name.clone());
-    let FlowStarted { started, version, number } = app.runtime.runs().start_flow(flow_start).await?;
+    let FlowStarted { started, version, number } =
+        app.runtime.runs().start_flow(flow_start, || memory.release()).await?;
     // A new run is answered from known facts: an error after the commit would make clients start a second one.
     let number = match number {
         Some(number) => number,

@@ -14,6 +14,7 @@ use windlass_sdk::contract::{BackoffKind, NewTask, TaskBackoff, TaskCreated, Tas
 use super::shape;
 use crate::app::App;
 use crate::fields::{BACKOFF_WORDS, BodyFields};
+use crate::guard::RequestMemory;
 use crate::job::{self, JobBody};
 use crate::problem::ApiResult;
 
@@ -38,9 +39,10 @@ pub(crate) async fn create(
     responses((status = 201, description = "The created tasks, in their order", body = TasksCreated)))]
 pub(crate) async fn create_batch(
     State(app): State<App>,
+    memory: RequestMemory,
     bytes: Bytes,
 ) -> ApiResult<(StatusCode, Json<TasksCreated>)> {
-    let created = job::create_many(&app, job::read_many::<NewTask>(bytes).await?).await?;
+    let created = job::create_many(&app, job::read_many::<NewTask>(bytes).await?, memory).await?;
     let tasks: Vec<TaskCreated> = created.into_iter().map(answer).collect();
     Ok((StatusCode::CREATED, Json(TasksCreated { count: tasks.len(), tasks })))
 }

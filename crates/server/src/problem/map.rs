@@ -5,6 +5,7 @@ use std::time::Duration;
 use windlass_engine::input::Refusal;
 use windlass_engine::job::JobRefusal;
 use windlass_engine::problem::Problem;
+use windlass_runtime::body_budget::NoBodyMemory;
 use windlass_runtime::jobs::LimitError;
 use windlass_runtime::jobs::{CreateError, JobError};
 use windlass_runtime::money::account::AccountError;
@@ -19,6 +20,17 @@ use super::{ApiError, Code};
 
 /// When to come back to a server that shuts down or whose store is away: long enough for a restart.
 const AWAY: Duration = Duration::from_secs(2);
+
+impl From<NoBodyMemory> for ApiError {
+    fn from(reason: NoBodyMemory) -> Self {
+        match reason {
+            NoBodyMemory::Busy => {
+                ApiError::new(Code::Busy, reason.to_string()).retry_after(Duration::from_secs(1))
+            }
+            NoBodyMemory::TooLarge => ApiError::new(Code::TooLarge, reason.to_string()),
+        }
+    }
+}
 
 impl From<Refusal> for ApiError {
     fn from(refusal: Refusal) -> Self {

@@ -5,6 +5,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use windlass_engine::input::Refusal;
+use windlass_runtime::body_budget::NoBodyMemory;
 use windlass_runtime::runs::flow::PublishError;
 use windlass_runtime::runs::{StartError, VersionChoiceError};
 use windlass_runtime::workers::RegisterError;
@@ -81,6 +82,15 @@ impl From<RuntimeError> for Failure {
                 tracing::error!(error = %text, "a call of the scheduler surface went wrong");
                 Failure::new(StatusCode::INTERNAL_SERVER_ERROR, text)
             }
+        }
+    }
+}
+
+impl From<NoBodyMemory> for Failure {
+    fn from(reason: NoBodyMemory) -> Self {
+        match reason {
+            NoBodyMemory::Busy => Failure::later(StatusCode::TOO_MANY_REQUESTS, reason.to_string(), 1),
+            NoBodyMemory::TooLarge => Failure::new(StatusCode::PAYLOAD_TOO_LARGE, reason.to_string()),
         }
     }
 }

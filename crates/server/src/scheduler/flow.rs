@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
-use windlass_engine::definition::{Strictness, compile};
+use windlass_engine::definition::{self, Strictness, compile};
 use windlass_runtime::runs::flow::{FlowSpec, VersionSpec};
 use windlass_store::flow::{FlowQuery, FlowRef, FlowRow, VersionRef, VersionRow, VersionStatus};
 use windlass_store::page::{Order, Part};
@@ -124,13 +124,10 @@ pub(super) async fn publish(State(surface): State<Surface>, ask: RequestFields) 
         Some("archived") => VersionStatus::Archived,
         Some(_) => return Err(Failure::bad("`Status` is published, draft or archived")),
     };
-    let version = VersionSpec {
-        definition: definition_text(&ask)?,
-        strictness: Strictness::Lenient,
-        number,
-        status,
-        note: String::new(),
-    };
+    let definition = definition_text(&ask)?;
+    ask.memory().add(definition::tree_bytes(&definition)).await?;
+    let version =
+        VersionSpec { definition, strictness: Strictness::Lenient, number, status, note: String::new() };
     let flow = find(&surface, flow).await?;
     let publishing = surface.runtime.runs().publish_version(flow.id, version).await?;
     let published = publishing.published.version.ok_or_else(|| Failure::bad("no version was published"))?;

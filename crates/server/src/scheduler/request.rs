@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use windlass_engine::json::check_json;
 
 use super::failure::Failure;
+use crate::guard::RequestMemory;
 
 /// Bytes of an id, a name, a service: as much as the engine takes.
 pub(super) const NAME_MAX: usize = windlass_engine::limits::NAME_BYTES;
@@ -22,6 +23,7 @@ const PAGE_LAST: u64 = 1_000_000;
 pub(super) struct RequestFields {
     /// By the name without case and underscores: how the client spelled it, and the value.
     fields: BTreeMap<String, (String, Value)>,
+    memory: RequestMemory,
 }
 
 impl<S: Send + Sync> FromRequest<S> for RequestFields {
@@ -37,6 +39,7 @@ impl<S: Send + Sync> FromRequest<S> for RequestFields {
         if *request.method() == Method::GET {
             return Ok(ask);
         }
+        ask.memory = request.extensions().get().cloned().unwrap_or_default();
         let body = Bytes::from_request(request, state)
             .await
             .map_err(|error| Failure::new(error.status(), error.body_text().to_lowercase()))?;
@@ -61,6 +64,11 @@ impl RequestFields {
         }
         self.fields.extend(own);
         Ok(())
+    }
+
+    /// The memory that the request holds for its body.
+    pub(super) fn memory(&self) -> &RequestMemory {
+        &self.memory
     }
 
     /// A field as it is; null is as good as absent.

@@ -119,7 +119,7 @@ pub(super) async fn create(State(surface): State<Surface>, ask: RequestFields) -
         start: Start { params: params.into(), manual, ..Start::default() },
         wait: None,
     };
-    let FlowStarted { started, .. } = surface.runtime.runs().start_flow(new).await?;
+    let FlowStarted { started, .. } = surface.runtime.runs().start_flow(new, || {}).await?;
     Ok(Json(json!({"id": id::task(started.run)})))
 }
 

@@ -177,7 +177,7 @@ fn later_nodes_cannot_be_read_and_parallel_nodes_only_for_their_status() {
     has(&problems(&read("$node.c.output")), &["$.nodes[0]: error: `c` need not have run before"]);
     has(&problems(&read("$node.c.status")), &["$.nodes[0]: warning: `c` need not have run before"]);
     // Versions published before this became an error still compile.
-    assert!(compile_value(&read("$node.b.output"), Strictness::Lenient).plan.is_some());
+    assert!(compile_value(read("$node.b.output"), Strictness::Lenient).plan.is_some());
 }
 
 #[test]

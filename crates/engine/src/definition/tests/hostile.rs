@@ -9,7 +9,7 @@ fn compiled(value: Value) -> Vec<String> {
     std::thread::Builder::new()
         .stack_size(2 << 20)
         .spawn(move || {
-            let problems = compile_value(&value, Strictness::Strict).problems;
+            let problems = compile_value(value.clone(), Strictness::Strict).problems;
             problems.iter().map(ToString::to_string).collect()
         })
         .unwrap()
@@ -241,7 +241,7 @@ proptest! {
     #[test]
     fn anything_compiles_or_is_refused(value in prop_oneof![any_json(), shaped()]) {
         for strictness in [Strictness::Strict, Strictness::Lenient] {
-            let compiled = compile_value(&value, strictness);
+            let compiled = compile_value(value.clone(), strictness);
             let errors = compiled.problems.iter().filter(|p| p.severity == Severity::Error).count();
             prop_assert_eq!(compiled.plan.is_none(), errors > 0, "{:?}", compiled.problems);
         }

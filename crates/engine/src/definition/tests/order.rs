@@ -27,7 +27,7 @@ fn references_inside_a_node_must_name_earlier_nodes() {
     for fine in ["$node.z.output", "$node.a.output", "$node.sub.status"] {
         assert_eq!(errors(&sub(fine)), [""; 0], "{fine}");
     }
-    assert!(compile_value(&sub("$node.after.output"), Strictness::Lenient).plan.is_some());
+    assert!(compile_value(sub("$node.after.output"), Strictness::Lenient).plan.is_some());
 }
 
 #[test]

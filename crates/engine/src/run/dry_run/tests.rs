@@ -20,7 +20,7 @@ use crate::time::Timestamp;
 /// A run of this definition that failed at its node `first`, before anything else. Its service `film` has a price by
 /// the second.
 fn failed(definition: &Value) -> (Arc<Plan>, Run) {
-    let compiled = compile_value(definition, Strictness::Strict);
+    let compiled = compile_value(definition.clone(), Strictness::Strict);
     let plan = compiled.plan.unwrap_or_else(|| panic!("{:?}", compiled.problems));
     let mut run = Run::new(RunId::new(uuid::Uuid::from_u128(7)));
     let given = Given::at(Timestamp(1));
