@@ -6,6 +6,8 @@
 mod action;
 #[path = "native/audit.rs"]
 mod audit;
+#[path = "native/back_pressure.rs"]
+mod back_pressure;
 #[path = "native/body.rs"]
 mod body;
 #[path = "native/children.rs"]

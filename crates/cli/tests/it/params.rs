@@ -2,12 +2,13 @@
 //! have them.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use windlass_sdk::Client;
 
 use crate::http::{ends, get, post, seen, start};
-use crate::memory::{ADDRESS_SPACE, growth};
+use crate::memory::{ADDRESS_SPACE, growth, read_status};
 use crate::server::{Server, TempDir, publish};
 use crate::store::Store;
 
@@ -167,4 +168,86 @@ async fn jobs_and_child_runs_find_their_params_after_a_kill() {
         }
     }
     ends(&client, &run, "completed").await;
+}
+
+/// Bytes of requests with a list of small numbers: the sizes at which memory was once 5.6 GB, and ended.
+const LIST_BYTES: [usize; 2] = [45 << 10, 110 << 10];
+/// Items that the larger of them has at least.
+const N_ITEMS: usize = 20_000;
+/// A server without optimisation takes a minute for 20,000 child runs, so that it gets the smaller list only.
+const CHILD_LIST_BYTES: &[usize] = if cfg!(debug_assertions) { &[45 << 10] } else { &LIST_BYTES };
+/// Peak memory of the server.
+const PEAK_MAX: usize = 500_000_000;
+/// The time of one run. The goal is 5 s; a server without optimisation, beside other tests, gets more.
+const TIME_MAX: Duration = Duration::from_secs(if cfg!(debug_assertions) { 120 } else { 5 });
+
+/// A list of numbers with so many bytes.
+fn numbers(bytes: usize) -> Vec<usize> {
+    let mut left = bytes;
+    (0..)
+        .take_while(|n: &usize| left.checked_sub(n.to_string().len() + 1).map(|rest| left = rest).is_some())
+        .collect()
+}
+
+/// Starts a run over each of the lists, on a server of its own, and waits until the work on it is done; checks memory and
+/// time.
+async fn assert_goal(definition: Value, lists: &[usize], is_done: impl AsyncFn(&Client, &str, usize)) {
+    let dir = TempDir::new();
+    let store = Store::fresh(&dir);
+    let server = Server::start_at(dir, store, &["prlimit", ADDRESS_SPACE], &[]).await;
+    let client = server.client();
+    let leaf = json!({"kind": "local", "func": "echo", "prep": {"input_key": "$params.word"}});
+    publish(&client, "leaf", json!({"start": "a", "nodes": {"a": leaf}, "edges": []})).await;
+    publish(&client, "top", definition).await;
+    for bytes in lists {
+        let items = numbers(*bytes);
+        let n = items.len();
+        assert!(n >= N_ITEMS || *bytes < LIST_BYTES[1], "{n} items");
+        let begun = Instant::now();
+        let run = start(&client, "top", json!({ "items": items })).await;
+        is_done(&client, &run, n).await;
+        let (took, peak) = (begun.elapsed(), read_status(&server, "VmHWM"));
+        eprintln!("{n} items: {took:?}, peak {} MB", peak / 1_000_000);
+        assert!(peak <= PEAK_MAX, "{n} items: {peak} bytes");
+        assert!(took <= TIME_MAX, "{n} items: {took:?}");
+    }
+}
+
+async fn completed(client: &Client, run: &str, _: usize) {
+    ends(client, run, "completed").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn local_functions_over_a_long_list_are_quick_and_small() {
+    let branch = json!({"exec_type": "local_func", "func": "echo", "service": "echo"});
+    assert_goal(each(branch), &LIST_BYTES, completed).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn branches_with_params_of_their_node_over_a_long_list_are_quick_and_small() {
+    let mut branch = subflow(json!({"kind": "local", "func": "echo", "prep": {"input_key": "$input"}}));
+    branch["params"] = json!({"x": 1});
+    assert_goal(each(branch), &LIST_BYTES, completed).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn child_runs_over_a_long_list_are_quick_and_small() {
+    let branch = subflow(json!({"kind": "flow_ref", "flow": "leaf", "prep": {"input_map": {"word": "UP"}}}));
+    assert_goal(each(branch), CHILD_LIST_BYTES, completed).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_over_a_long_list_are_quick_and_small() {
+    let branch = json!({"service": "press", "exec_type": "queue", "params": {"by": 2}});
+    // The jobs of a canceled run are gone, so each run finds an empty queue.
+    assert_goal(each(branch), &LIST_BYTES, async |client: &Client, run: &str, n: usize| {
+        seen("all jobs", async || {
+            let queue = get(client, "/api/v1/queues/press").await;
+            (queue["depth"]["queued"] == n).then_some(())
+        })
+        .await;
+        post(client, &format!("/api/v1/runs/{run}/cancel"), json!({})).await;
+        ends(client, run, "canceled").await;
+    })
+    .await;
 }

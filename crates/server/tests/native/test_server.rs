@@ -1,5 +1,6 @@
 //! A server in this process, asked without a connection.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -11,6 +12,7 @@ use tower::ServiceExt;
 use windlass_conformance::backend::fresh;
 use windlass_runtime::{Runtime, Settings};
 use windlass_server::Options;
+use windlass_store::Store;
 
 /// Bytes of one response in a test.
 const ANSWER_BYTES: usize = 64 << 20;
@@ -60,8 +62,12 @@ impl TestServer {
     }
 
     pub(crate) async fn with(options: Options) -> TestServer {
-        let settings = Settings::default();
-        let runtime = Runtime::start_up(fresh().await, settings).await.unwrap();
+        TestServer::on(fresh().await, Settings::default(), options).await
+    }
+
+    /// A server on this store.
+    pub(crate) async fn on(store: Arc<dyn Store>, settings: Settings, options: Options) -> TestServer {
+        let runtime = Runtime::start_up(store, settings).await.unwrap();
         TestServer { router: windlass_server::router(runtime.clone(), options), runtime }
     }
 
