@@ -10,7 +10,7 @@ use windlass_engine::problem::{Problem, Severity};
 use windlass_engine::time::Timestamp;
 
 use super::dice::Dice;
-use super::world::World;
+use super::world::TestRun;
 use super::{moves, text_and_rest};
 
 /// Inputs to a run: a few say more than many of the same.
@@ -52,19 +52,19 @@ fn look_at(compiled: &Compiled) {
 
 fn run(plan: Arc<Plan>, bytes: &[u8]) {
     let mut dice = Dice::new(bytes);
-    let mut world = World::of(plan);
+    let mut test_run = TestRun::of(plan);
     let mut now = Timestamp(1_000);
     let start = Input::Start(Box::new(moves::start(&mut dice)));
-    let _ = world.submit(&start, &Given::at(now));
+    let _ = test_run.submit(&start, &Given::at(now));
     for _ in 0..MOVES {
-        if dice.is_spent() || world.journal.len() > EVENTS_CHECKED {
+        if dice.is_spent() || test_run.journal.len() > EVENTS_CHECKED {
             break;
         }
-        let (input, given) = moves::any(&mut dice, &world, &mut now);
-        let _ = world.submit(&input, &given);
+        let (input, given) = moves::any(&mut dice, &test_run, &mut now);
+        let _ = test_run.submit(&input, &given);
     }
-    let started = !world.journal.is_empty();
-    if started && world.journal.len() <= EVENTS_CHECKED {
-        world.check().unwrap_or_else(|broken| panic!("{broken}"));
+    let started = !test_run.journal.is_empty();
+    if started && test_run.journal.len() <= EVENTS_CHECKED {
+        test_run.check().unwrap_or_else(|broken| panic!("{broken}"));
     }
 }

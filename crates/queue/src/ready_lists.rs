@@ -7,6 +7,18 @@ use crate::ready_list::{KnownRange, ListHead, ReadyKey, ReadyList};
 /// Lists that are kept at least, even if they are empty.
 const EMPTY_LISTS_MAX: usize = 10_000;
 
+/// The position from which the store must be read for several lists, earlier positions first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) enum ReadFrom {
+    /// The start of the lists.
+    Start,
+    /// This job, the first one that is unknown.
+    Job(ReadyKey),
+    /// No position, because there is no list.
+    #[default]
+    Nowhere,
+}
+
 #[derive(Debug)]
 pub(crate) struct ReadyLists {
     named: HashMap<String, ReadyList>,
@@ -72,14 +84,10 @@ impl ReadyLists {
         }
     }
 
-    /// The position from which the store must be read for all of these; `None` = from the start.
-    pub(crate) fn unknown_from(&self, names: &[String]) -> Option<Option<ReadyKey>> {
-        let mut from = None;
-        for name in names {
-            let known = self.named.get(name).and_then(ReadyList::unknown_from)?;
-            from = Some(from.map_or(known, |from: ReadyKey| from.min(known)));
-        }
-        Some(from)
+    /// The position from which the store must be read for all of these.
+    pub(crate) fn unknown_from(&self, names: &[String]) -> ReadFrom {
+        let of = |name: &String| self.named.get(name).and_then(ReadyList::unknown_from);
+        names.iter().map(|name| of(name).map_or(ReadFrom::Start, ReadFrom::Job)).min().unwrap_or_default()
     }
 
     /// Marks the start of a read of these lists.

@@ -123,14 +123,14 @@ fn with(mut script: Value, fields: &Value) -> Value {
     script
 }
 
-/// Whether the interpreter of a language is on this machine; says so if it is not.
-fn is_here(program: &str) -> bool {
+/// Fails a test whose program is not on this machine; `./test` leaves it out then, and says so.
+#[track_caller]
+fn check_program(program: &str) {
     let paths = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&paths).any(|path| path.join(program).is_file());
-    if !found {
-        eprintln!("skipped: `{program}` is not on this machine");
-    }
-    found
+    assert!(
+        std::env::split_paths(&paths).any(|path| path.join(program).is_file()),
+        "`{program}` is not on this machine: install it, or leave the test out with --skip with_{program}_"
+    );
 }
 
 /// A private directory.
@@ -168,30 +168,35 @@ async fn dies(pid: &str) {
     }
 }
 
+/// Checks that a script gets its input, and gives its result and its log.
+async fn check_language(server: &Runtime, language: &str, code: &str) {
+    let run = start(server, json!({"language": language, "code": code}), "hi").await;
+    let ended = ended(server, run).await;
+    assert_eq!(ended.output, json!({"text": "HI", "op": "upper"}), "{language}: {ended:?}");
+    assert_eq!(ended.log, ["seen"], "{language}");
+}
+
 #[tokio::test]
 async fn each_language_gets_its_input_and_gives_its_result() {
     let python = "import sys, json\nd = json.load(sys.stdin)\nprint('seen', file=sys.stderr)\n\
                   print(json.dumps({'text': d['input']['text'].upper(), 'op': d['params']['op']}))";
-    let node = "let t = ''; process.stdin.on('data', c => t += c).on('end', () => { const d = JSON.parse(t); \
-                console.error('seen'); \
-                console.log(JSON.stringify({text: d.input.text.toUpperCase(), op: d.params.op})) })";
     let shell = "line=$(cat); echo seen >&2; \
                  case $line in *hi*upper*) echo '{\"text\": \"HI\", \"op\": \"upper\"}';; esac";
-    let languages = [
-        ("python", "python3", python),
-        ("javascript", "node", node),
-        ("node", "node", node),
-        ("bash", "bash", shell),
-        ("sh", "sh", shell),
-    ];
     let server = server(settings()).await;
-    for (language, program, code) in languages {
-        if is_here(program) {
-            let run = start(&server, json!({"language": language, "code": code}), "hi").await;
-            let ended = ended(&server, run).await;
-            assert_eq!(ended.output, json!({"text": "HI", "op": "upper"}), "{language}: {ended:?}");
-            assert_eq!(ended.log, ["seen"], "{language}");
-        }
+    for (language, code) in [("python", python), ("bash", shell), ("sh", shell)] {
+        check_language(&server, language, code).await;
+    }
+}
+
+#[tokio::test]
+async fn with_node_javascript_gets_its_input_and_gives_its_result() {
+    check_program("node");
+    let code = "let t = ''; process.stdin.on('data', c => t += c).on('end', () => { const d = JSON.parse(t); \
+                console.error('seen'); \
+                console.log(JSON.stringify({text: d.input.text.toUpperCase(), op: d.params.op})) })";
+    let server = server(settings()).await;
+    for language in ["javascript", "node"] {
+        check_language(&server, language, code).await;
     }
 }
 
@@ -310,21 +315,26 @@ async fn a_script_after_its_deadline_is_killed_with_its_processes() {
 }
 
 #[tokio::test]
-async fn an_ended_script_leaves_no_processes_wherever_they_went() {
+async fn an_ended_script_leaves_no_processes() {
     let begun = Instant::now();
     let ended = run(sh(&format!("{FOR_EVER} & echo $!"))).await;
     dies(ended.text()).await;
-    if is_here("setsid") {
-        // One in a session of its own, and one whose parent has ended besides.
-        let code = format!(
-            "mkfifo up; setsid sh -c 'echo $$ > up; exec {FOR_EVER}' & cat up; \
-             (setsid sh -c 'echo $$ > up; exec {FOR_EVER}' &); cat up"
-        );
-        let ended = run(sh(&code)).await;
-        assert_eq!(ended.text().lines().count(), 2, "{ended:?}");
-        for pid in ended.text().lines() {
-            assert!(!is_alive(pid), "the call ends after everything that the script started");
-        }
+    assert!(begun.elapsed() < Duration::from_secs(30), "the call waited for its processes");
+}
+
+#[tokio::test]
+async fn with_setsid_an_ended_script_leaves_no_processes_in_other_sessions() {
+    check_program("setsid");
+    let begun = Instant::now();
+    // One in a session of its own, and one whose parent has ended besides.
+    let code = format!(
+        "mkfifo up; setsid sh -c 'echo $$ > up; exec {FOR_EVER}' & cat up; \
+         (setsid sh -c 'echo $$ > up; exec {FOR_EVER}' &); cat up"
+    );
+    let ended = run(sh(&code)).await;
+    assert_eq!(ended.text().lines().count(), 2, "{ended:?}");
+    for pid in ended.text().lines() {
+        assert!(!is_alive(pid), "the call ends after everything that the script started");
     }
     assert!(begun.elapsed() < Duration::from_secs(30), "the call waited for its processes");
 }
@@ -397,15 +407,13 @@ async fn a_script_that_uses_too_much_fails_with_the_name_of_the_limit() {
     assert_eq!(ended.text().trim(), "100000");
     let ended = run_with(small(), sh("head -c 100001 /dev/zero > a")).await;
     assert!(ended.fault().message.contains("`script_file_bytes_max` allows 100000 bytes"), "{ended:?}");
-    if is_here("python3") {
-        let python = |code: &str| json!({"language": "python", "code": code, "output_mode": "text"});
-        let ended = run_with(small(), python("print(len(bytearray(16 << 20)))")).await;
-        assert_eq!(ended.text(), "16777216");
-        let ended = run_with(small(), python("print(len(bytearray(256 << 20)))")).await;
-        assert!(ended.fault().message.contains("`script_memory_bytes_max` allows 100663296"), "{ended:?}");
-        let ended = run_with(small(), python("open('a', 'wb').write(bytes(200_000))")).await;
-        assert!(ended.fault().message.contains("`script_file_bytes_max` allows"), "{ended:?}");
-    }
+    let python = |code: &str| json!({"language": "python", "code": code, "output_mode": "text"});
+    let ended = run_with(small(), python("print(len(bytearray(16 << 20)))")).await;
+    assert_eq!(ended.text(), "16777216");
+    let ended = run_with(small(), python("print(len(bytearray(256 << 20)))")).await;
+    assert!(ended.fault().message.contains("`script_memory_bytes_max` allows 100663296"), "{ended:?}");
+    let ended = run_with(small(), python("open('a', 'wb').write(bytes(200_000))")).await;
+    assert!(ended.fault().message.contains("`script_file_bytes_max` allows"), "{ended:?}");
     let ended =
         run_with(small(), sh("ulimit -c; ulimit -n; ulimit -Hd; grep NoNewPrivs /proc/self/status")).await;
     let lines: Vec<&str> = ended.text().lines().collect();

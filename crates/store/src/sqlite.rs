@@ -167,7 +167,7 @@ impl Store for Sqlite {
         version: VersionRef,
     ) -> Result<Option<VersionRow>, StoreError> {
         let project = project.clone();
-        self.read(move |db| flow::version(db, &project, version)).await
+        self.read(move |db| flow::version(&db.connection, &project, version)).await
     }
 
     async fn versions(&self, project: &Project, flow: FlowId) -> Result<Vec<VersionRow>, StoreError> {
@@ -200,7 +200,7 @@ impl Store for Sqlite {
 
     async fn command(&self, project: &Project, command: CommandId) -> Result<Option<Committed>, StoreError> {
         let project = project.clone();
-        self.read(move |db| commit::command(db, &project, command)).await
+        self.read(move |db| commit::command(&db.connection, &project, command)).await
     }
 
     async fn journal(
@@ -217,7 +217,7 @@ impl Store for Sqlite {
 
     async fn blobs(&self, project: &Project, hashes: BTreeSet<String>) -> Result<FoundBlobs, StoreError> {
         let (project, cache) = (project.clone(), self.blobs.clone());
-        self.read(move |db| blob::blobs(db, &cache, &project, hashes)).await
+        self.read(move |db| blob::blobs(&db.connection, &cache, &project, hashes)).await
     }
 
     async fn run(&self, project: &Project, run: RunRef) -> Result<Option<RunRow>, StoreError> {
@@ -232,7 +232,7 @@ impl Store for Sqlite {
 
     async fn count_runs(&self, project: &Project, of: RunGroup, limit: usize) -> Result<usize, StoreError> {
         let project = project.clone();
-        self.read(move |db| run::count(db, &project, of, limit)).await
+        self.read(move |db| run::count(&db.connection, &project, of, limit)).await
     }
 
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Due, StoreError> {
@@ -285,7 +285,7 @@ impl Store for Sqlite {
         query: ReadyQuery,
     ) -> Result<Vec<ReadyCursor>, StoreError> {
         let project = project.clone();
-        self.read(move |db| job::ready_cursors(db, &project, &query)).await
+        self.read(move |db| job::ready_cursors(&db.connection, &project, &query)).await
     }
 
     async fn ready_by_key(&self, project: &Project, query: KeyQuery) -> Result<KeyRows, StoreError> {
@@ -329,7 +329,7 @@ impl Store for Sqlite {
 
     async fn ledger(&self, project: &Project, query: LedgerQuery) -> Result<Vec<LedgerRow>, StoreError> {
         let project = project.clone();
-        self.read(move |db| ledger::ledger(db, &project, &query)).await
+        self.read(move |db| ledger::ledger(&db.connection, &project, &query)).await
     }
 
     async fn open_account(
@@ -348,7 +348,7 @@ impl Store for Sqlite {
     async fn account(&self, project: &Project, id: &str) -> Result<Option<AccountRow>, StoreError> {
         let project = project.clone();
         let id = id.to_owned();
-        self.read(move |db| account::account(db, &project, &id)).await
+        self.read(move |db| account::account(&db.connection, &project, &id)).await
     }
 
     async fn accounts(&self, project: &Project) -> Result<Vec<AccountRow>, StoreError> {
@@ -414,7 +414,7 @@ impl Store for Sqlite {
         names: NameRange,
     ) -> Result<Vec<LiveService>, StoreError> {
         let project = project.clone();
-        self.read(move |db| service::live_services(db, &project, alive_since, &names)).await
+        self.read(move |db| service::live_services(&db.connection, &project, alive_since, &names)).await
     }
 
     async fn save_service(&self, project: &Project, row: ServiceRow) -> Result<(), StoreError> {

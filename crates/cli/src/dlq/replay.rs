@@ -94,9 +94,10 @@ struct DeadLetterSelection {
 
 pub(super) async fn replay(replay: DlqReplayArgs, session: &Session) -> Result<Exit> {
     let DlqReplayArgs { queue, chosen, priority, patch, rate, replay_id, caution } = replay;
-    // A command that is repeated with its id finds nothing left, and that is no error.
+    check_queue(&queue, session).await?;
+    // A command that is repeated with its id finds nothing of the group left, and that is no error.
     if replay_id.is_none() {
-        check_selection(&queue, &chosen, session).await?;
+        check_group(&queue, &chosen, session).await?;
     }
     let Some((selection, n)) = agreed("replay", &queue, &chosen, &caution, session).await? else {
         return Ok(Exit::Done);
@@ -135,7 +136,8 @@ pub(super) async fn replay(replay: DlqReplayArgs, session: &Session) -> Result<E
 
 pub(super) async fn discard(discard: DlqDiscardArgs, session: &Session) -> Result<Exit> {
     let DlqDiscardArgs { queue, chosen, reason, caution } = discard;
-    check_selection(&queue, &chosen, session).await?;
+    check_queue(&queue, session).await?;
+    check_group(&queue, &chosen, session).await?;
     let Some((selection, n)) = agreed("discard", &queue, &chosen, &caution, session).await? else {
         return Ok(Exit::Done);
     };
@@ -180,15 +182,18 @@ fn add(all: &mut DeadLettersMoved, moved: DeadLettersMoved) {
     all.refused.extend(fresh);
 }
 
-/// Refuses a queue that no job ever was in, and a group without dead letters: both are slips of the hand.
-async fn check_selection(queue: &str, chosen: &DeadLetterSelector, session: &Session) -> Result<()> {
-    if let Some(group) = &chosen.group {
-        let groups = session.client.dead_letters().groups(queue).await?.groups;
-        if !groups.iter().any(|found| found.fingerprint == *group) {
-            bail!("`{queue}` has no dead letters of group `{group}`: see windlass dlq groups {queue}");
-        }
-        return Ok(());
+/// Refuses a group without dead letters: its fingerprint was mistyped.
+async fn check_group(queue: &str, chosen: &DeadLetterSelector, session: &Session) -> Result<()> {
+    let Some(group) = &chosen.group else { return Ok(()) };
+    let groups = session.client.dead_letters().groups(queue).await?.groups;
+    if !groups.iter().any(|found| found.fingerprint == *group) {
+        bail!("`{queue}` has no dead letters of group `{group}`: see windlass dlq groups {queue}");
     }
+    Ok(())
+}
+
+/// Refuses a queue that no job ever was in: its name was mistyped.
+async fn check_queue(queue: &str, session: &Session) -> Result<()> {
     let queues = session.client.queues().all().await?;
     if queues.iter().any(|known| known.name == queue) {
         return Ok(());

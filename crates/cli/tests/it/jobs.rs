@@ -142,6 +142,12 @@ async fn dead_letters_are_grouped_replayed_and_discarded() {
     assert_eq!(shell.json(&["dlq", "replay", "default", "--all", "--yes"])["moved"], 0);
     let queue = text(&shell.code(&["dlq", "replay", "defualt", "--all", "--yes"], 1).stderr);
     assert!(queue.contains("there is no queue `defualt`"), "{queue}");
+    // An id makes the command repeatable: a group may have gone since, but a queue stays.
+    let gone = ["dlq", "replay", "default", "--group", group, "--yes", "--replay-id", "r-1"];
+    assert_eq!(shell.json(&gone)["moved"], 0);
+    let mistyped = ["dlq", "replay", "defualt", "--all", "--yes", "--replay-id", "r-1"];
+    let queue = text(&shell.code(&mistyped, 1).stderr);
+    assert!(queue.contains("there is no queue `defualt`"), "{queue}");
     for verb in [&["replay"][..], &["discard", "--reason", "x"]] {
         let words = [&["dlq"], verb, &["default", "--group", "3f2a9c0d11e8b7a4", "--yes"]].concat();
         let group = text(&shell.code(&words, 1).stderr);

@@ -65,8 +65,78 @@ async fn tables_fit_into_eighty_columns() {
     assert!(whole.starts_with(short) && whole.len() > short.len(), "{short} {whole}");
     let wide = table(&["job", "list", "--wide"]);
     assert!(wide.contains(&whole) && wide.contains("a-job-with-quite-a-long-name-0"), "{wide}");
-    let queues = table(&["queue", "list"]);
-    assert_eq!(queues.lines().count(), 2, "{queues}");
+}
+
+const LONG_FLOW: &str = "start: a-node-with-quite-a-long-name
+nodes:
+  a-node-with-quite-a-long-name: {kind: local, func: echo, cost: 7, prep: {input_key: $params.word}}
+  an-approval-with-quite-a-long-name: {kind: approval}
+  a-node-that-fails-with-quite-a-long-name: {kind: local, func: fail}
+edges:
+  - {from: a-node-with-quite-a-long-name, to: an-approval-with-quite-a-long-name}
+  - {from: an-approval-with-quite-a-long-name, action: approved, to: a-node-that-fails-with-quite-a-long-name}
+";
+
+/// Makes rows with long names for every list, and returns the ids of a failed run and of a dead letter.
+async fn long_rows(shell: &TestShell) -> (String, String) {
+    let (flow, account) = ("a-flow-with-quite-a-long-name", "an-account-with-quite-a-long-name");
+    shell.write("long.yaml", LONG_FLOW);
+    shell.text(&["flow", "apply", "long.yaml", "--name", flow, "--note", &"a long note ".repeat(9)]);
+    shell.text(&["account", "open", account, "--name", "a name that is longer than its column is wide"]);
+    shell.text(&["account", "deposit", account, "1000"]);
+    let word = format!("word={}", "a long value ".repeat(9));
+    let start = || shell.text(&["run", "start", flow, "--account", account, "-p", &word, "-q"]);
+    let (_open, run) = (start(), start());
+    let waiting = async || (shell.text(&["approvals", "list", "-q"]).lines().count() == 2).then_some(());
+    seen("both approvals", waiting).await;
+    shell.text(&["approvals", "approve", &run]);
+    shell.code(&["run", "wait", &run, "--timeout", "30s"], 1);
+    let (job, queue) = ("a-job-with-quite-a-long-name", "a-queue-with-quite-a-long-name");
+    let cron = ["--cron", "0 9 * * 1-5", "--tz", "America/Argentina/Buenos_Aires"];
+    let schedule = ["schedule", "create", "--name", "a-schedule-with-quite-a-long-name", "--job", job];
+    shell.text(&[&schedule[..], &["--queue", queue], &cron].concat());
+    // The demonstration fails every first attempt at an odd priority.
+    let dead =
+        shell.text(&["job", "create", job, "--queue", queue, "--priority", "1", "--retries", "0", "-q"]);
+    shell.code(&["job", "wait", &dead, "--timeout", "30s"], 1);
+    (run, dead)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_list_with_long_names_fits_into_eighty_columns() {
+    let shell = TestShell::open().await;
+    let queues = "a-queue-with-quite-a-long-name,another-queue-with-quite-a-long-name";
+    let worker = ["--demo", "--id", "a-worker-with-quite-a-long-name", "--queues", queues];
+    let _worker = shell.worker(&worker);
+    let (run, dead) = long_rows(&shell).await;
+    // Each with the number of its rows.
+    let lists: [(&[&str], usize); 17] = [
+        (&["run", "list"], 2),
+        (&["run", "attempts", &run], 3),
+        (&["run", "events", &run], 3),
+        (&["job", "list"], 1),
+        (&["job", "attempts", &dead], 1),
+        (&["queue", "list"], 1),
+        (&["worker", "list"], 1),
+        (&["schedule", "list"], 1),
+        (&["dlq", "list"], 1),
+        (&["dlq", "groups"], 1),
+        (&["account", "list"], 1),
+        (&["account", "ledger", "an-account-with-quite-a-long-name"], 5),
+        (&["flow", "list"], 1),
+        (&["flow", "versions", "a-flow-with-quite-a-long-name"], 1),
+        (&["approvals", "list"], 1),
+        (&["service", "list"], 1),
+        (&["audit"], 5),
+    ];
+    for (list, n_rows) in lists {
+        let output = shell.command(list).args(["-o", "table"]).env("COLUMNS", "80").output().unwrap();
+        let table = text(&output.stdout);
+        assert!(output.status.success(), "{list:?}: {}", text(&output.stderr));
+        assert!(table.lines().count() > n_rows, "{list:?} has {n_rows} rows at least:\n{table}");
+        let widest = table.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(80), "{list:?}:\n{table}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

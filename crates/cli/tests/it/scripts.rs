@@ -73,7 +73,9 @@ fn exclusive(place: &Path, name: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_server_takes_its_scripts_along_and_never_two_run_at_once() {
+async fn with_setsid_a_killed_server_takes_its_scripts_along_and_never_two_run_at_once() {
+    let setsid = Command::new("setsid").arg("--version").output();
+    assert!(setsid.is_ok(), "install setsid, or leave the test out with --skip with_setsid_");
     let (temp, place) = (TempDir::new(), TempDir::new());
     let mut server = server(temp.path(), &[], &[]).await;
     let client = server.client();

@@ -15,7 +15,7 @@ use windlass_store::flow::{
 
 use crate::RuntimeError;
 use crate::part::RuntimePart;
-use crate::runs::Runs;
+use crate::runs::{Runs, VersionChoiceError};
 
 /// Bytes from which on a definition is compiled aside.
 const LONG: usize = 32 << 10;
@@ -65,14 +65,25 @@ pub enum PublishError {
 /// Why a call of a flow has no version to start.
 #[derive(Debug)]
 pub(super) enum CalledFlowError {
-    /// There is no such flow or version; the text says which.
+    /// There is no such flow, or no such version that may start; the text says which.
     Unknown(String),
-    Store(StoreError),
+    Runtime(RuntimeError),
 }
 
 impl From<StoreError> for CalledFlowError {
     fn from(error: StoreError) -> Self {
-        CalledFlowError::Store(error)
+        CalledFlowError::Runtime(error.into())
+    }
+}
+
+impl From<VersionChoiceError> for CalledFlowError {
+    fn from(error: VersionChoiceError) -> Self {
+        match error {
+            VersionChoiceError::NonePublished { .. }
+            | VersionChoiceError::Unknown { .. }
+            | VersionChoiceError::NotPublished { .. } => CalledFlowError::Unknown(error.to_string()),
+            VersionChoiceError::Runtime(error) => CalledFlowError::Runtime(error),
+        }
     }
 }
 
@@ -149,7 +160,7 @@ impl Runs {
         Ok(Publishing { published, warnings })
     }
 
-    /// The version that a call of a flow takes now, or why there is none.
+    /// The version that a call of a flow takes now, chosen as for any start, or why there is none.
     pub(super) async fn called(&self, called: &Called) -> Result<(FlowId, VersionId), CalledFlowError> {
         let Called { flow: name, version } = called;
         let flow = match name.parse() {
@@ -159,14 +170,7 @@ impl Runs {
         let Some(flow) = self.store().flow(self.project(), flow).await? else {
             return Err(CalledFlowError::Unknown(format!("there is no flow `{name}`: publish it first")));
         };
-        let of = match version {
-            Some(number) => VersionRef::Number { flow: flow.id, number: *number },
-            None => VersionRef::Latest { flow: flow.id },
-        };
-        let Some(found) = self.store().version(self.project(), of).await? else {
-            let which = version.map_or("a published version".to_owned(), |n| format!("a version {n}"));
-            return Err(CalledFlowError::Unknown(format!("flow `{name}` does not have {which}")));
-        };
+        let found = self.choose_version(&flow, *version).await?;
         Ok((flow.id, found.id))
     }
 

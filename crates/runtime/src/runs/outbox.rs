@@ -299,7 +299,7 @@ impl OutboxDelivery {
         let origin = match self.origin_of(child).await {
             Ok(origin) => origin,
             Err(CalledFlowError::Unknown(reason)) => return self.refuse_child(message, child, reason).await,
-            Err(CalledFlowError::Store(error)) => return Err(error.into()),
+            Err(CalledFlowError::Runtime(error)) => return Err(error.into()),
         };
         let (flow, depth) = (origin.flow, child.parent.depth);
         match RunLimits::of(self.inner()).admit_open(flow, depth).await {

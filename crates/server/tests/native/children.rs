@@ -1,6 +1,9 @@
 //! Runs that call flows: links, cancel, cost, budget, and flows that call themselves.
 
 use serde_json::{Value, json};
+use windlass_engine::definition::Strictness;
+use windlass_runtime::runs::flow::VersionSpec;
+use windlass_store::flow::VersionStatus;
 
 use crate::test_server::{TestServer, waiting};
 
@@ -195,4 +198,41 @@ async fn a_flow_that_calls_itself_is_stopped_and_says_how() {
     assert!(message.contains("more than 32 deep: pong → ping → pong → … → ping → pong"), "{message}");
     assert!(message.starts_with("`c`: … `c`: "), "how deep it went is not said again and again: {message}");
     assert_eq!(host.get("/api/v1/runs?limit=1000").await.ok()["items"].as_array().unwrap().len(), 33);
+}
+
+#[tokio::test]
+async fn a_call_starts_only_published_versions() {
+    let host = TestServer::new().await;
+    let flow = host.publish("leaf", priced(0)).await["id"].as_str().unwrap().parse().unwrap();
+    for status in [VersionStatus::Draft, VersionStatus::Archived] {
+        let version = VersionSpec {
+            definition: priced(0).to_string(),
+            strictness: Strictness::Strict,
+            number: None,
+            status,
+            note: String::new(),
+        };
+        host.runtime.runs().publish_version(flow, version).await.unwrap();
+    }
+    let call = |version: u32| json!({ "start": "c", "nodes": { "c": { "kind": "flow_ref", "flow": "leaf", "version": version } } });
+    let refusals = [
+        (2, "version 2 of `leaf` is a draft: start a published one"),
+        (3, "version 3 of `leaf` is archived: start a published one"),
+        (4, "flow `leaf` has no version 4: its highest is 3"),
+    ];
+    for (version, reason) in refusals {
+        let top = format!("top-{version}");
+        host.publish(&top, call(version)).await;
+        let run = host.start(&top, json!({})).await;
+        let ended = host.ended(&run).await;
+        assert_eq!(ended["status"], "failed", "{ended}");
+        assert!(ended["error"]["message"].as_str().unwrap().contains(reason), "{ended}");
+        assert_eq!(children(&host, &run).await.len(), 0);
+        // A start by a client gets the same answer.
+        let asked = host.post("/api/v1/flows/leaf/runs", json!({ "version": version })).await;
+        assert!(asked.json()["detail"].as_str().unwrap().contains(reason), "{asked:?}");
+    }
+    host.publish("top", call(1)).await;
+    let run = host.start("top", json!({})).await;
+    assert_eq!(host.ended(&run).await["status"], "completed");
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use windlass_engine::job::State as RunProjection;
+use windlass_engine::job::State as JobState;
 
 use super::state::ProjectTables;
 use crate::error::StoreError;
@@ -41,9 +41,8 @@ impl ProjectTables {
 
     pub(super) fn held(&self, queue: String) -> Result<Held, StoreError> {
         let open = self.open_jobs.iter().filter_map(|id| self.jobs.get(id));
-        let held = open.filter(|row| {
-            row.job.spec.queue == queue && matches!(row.job.state, RunProjection::Running { .. })
-        });
+        let held = open
+            .filter(|row| row.job.spec.queue == queue && matches!(row.job.state, JobState::Running { .. }));
         let row =
             |row: &JobRow| HeldRow { job: row.id(), rev: row.rev, limit_key: row.job.spec.limit_key.clone() };
         Ok(Held {
@@ -56,7 +55,7 @@ impl ProjectTables {
 
 fn asks(query: &KeyQuery, row: &JobRow) -> bool {
     let spec = &row.job.spec;
-    matches!(row.job.state, RunProjection::Queued { since } if since <= query.now || !spec.limit_key.is_empty())
+    matches!(row.job.state, JobState::Queued { since } if since <= query.now || !spec.limit_key.is_empty())
         && spec.queue == query.queue
         && query.service.as_ref().is_none_or(|service| *service == spec.name)
         && !query.except.contains(spec.limit_key.as_str())

@@ -66,12 +66,12 @@ fn check(mut db: ReadConnection, within: Duration) -> Result<StoreCheck, StoreEr
 }
 
 fn tables(db: &ReadConnection) -> rusqlite::Result<Vec<String>> {
-    db.prepare(TABLES)?.query_map([], |row| row.get(0))?.collect()
+    db.connection.prepare(TABLES)?.query_map([], |row| row.get(0))?.collect()
 }
 
 /// The damage of a table and its indexes.
 fn problems(db: &ReadConnection, table: &str) -> rusqlite::Result<Vec<String>> {
-    let mut statement = db.prepare(CHECK)?;
+    let mut statement = db.connection.prepare(CHECK)?;
     let found = statement.query_map((table, FINDINGS_MAX), |row| row.get::<_, String>(0))?;
     let found = found.collect::<rusqlite::Result<Vec<_>>>()?;
     let is_fine = found.iter().all(|line| line == "ok");

@@ -151,7 +151,7 @@ fn put(db: &Connection, table: &Table, rows: &[Row]) -> Result<(), StoreError> {
 #[async_trait]
 impl Side for Sqlite {
     async fn page(&self, table: &'static Table, after: Option<Row>) -> Result<CopyPage, StoreError> {
-        self.read(move |db| page(db, table, after.as_ref())).await
+        self.read(move |db| page(&db.connection, table, after.as_ref())).await
     }
 
     async fn put(&self, table: &'static Table, rows: Vec<Row>) -> Result<(), StoreError> {
@@ -159,7 +159,7 @@ impl Side for Sqlite {
     }
 
     async fn is_unfinished(&self) -> Result<bool, StoreError> {
-        self.read(|db| schema::is_unfinished(db)).await
+        self.read(|db| schema::is_unfinished(&db.connection)).await
     }
 
     async fn begin(&self) -> Result<(), StoreError> {

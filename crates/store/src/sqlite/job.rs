@@ -57,7 +57,7 @@ fn read(db: &Connection, row: &Row<'_>) -> rusqlite::Result<JobRow> {
 }
 
 pub(super) fn job(db: &ReadConnection, project: &Project, job: JobId) -> Result<Option<JobRow>, StoreError> {
-    db.one(&table::JOBS, BY_ID, params![job.key(), project.as_str()], |row| read(db, row))
+    db.one(&table::JOBS, BY_ID, params![job.key(), project.as_str()], |row| read(&db.connection, row))
 }
 
 pub(super) fn jobs(
@@ -68,7 +68,7 @@ pub(super) fn jobs(
     let matches = |row: &JobRow| row.matches(query);
     let filter = query.is_examined().then_some(&matches as &dyn Fn(&_) -> bool);
     let order = query.part.order;
-    let read = |row: &Row<'_>| read(db, row);
+    let read = |row: &Row<'_>| read(&db.connection, row);
     let conditions = conditions(project, query);
     list::page(db, &SOURCE, conditions, &query.part, filter, &read, &|row: &JobRow| match order {
         Order::Newest | Order::Oldest => (row.job.created_at, row.id()),

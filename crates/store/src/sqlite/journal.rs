@@ -103,7 +103,7 @@ pub(super) fn journal(
             db.set_aside(&table::JOURNAL, format!("{run}/{seq}"), error.to_string());
             StoreError::Corrupt(format!("entry {seq} of {run}: {error}"))
         })?;
-        blob::resolve(db, cache, project, &mut entry)?;
+        blob::resolve(&db.connection, cache, project, &mut entry)?;
         entries.push((seq, entry));
     }
     Ok(Journal { snapshot, entries })

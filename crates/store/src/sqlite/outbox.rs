@@ -107,7 +107,7 @@ pub(super) fn undelivered(
         }
     };
     for row in &mut rows {
-        blob::resolve(db, cache, &row.project, &mut row.message)?;
+        blob::resolve(&db.connection, cache, &row.project, &mut row.message)?;
     }
     Ok(rows)
 }
@@ -147,7 +147,7 @@ pub(super) fn waiting_children(
         |limit: i64| vec![project.as_str().to_owned().into(), root.key().to_vec().into(), limit.into()];
     let mut messages = db.first_rows(&table::OUTBOX, CHILDREN, limit, given, read)?;
     for message in &mut messages {
-        blob::resolve(db, cache, project, message)?;
+        blob::resolve(&db.connection, cache, project, message)?;
     }
     Ok(messages)
 }
@@ -161,7 +161,7 @@ pub(super) fn to(
 ) -> Result<Vec<Message>, StoreError> {
     let mut messages = db.rows(&table::OUTBOX, TO, params![party(to), project.as_str()], read)?;
     for message in &mut messages {
-        blob::resolve(db, cache, project, message)?;
+        blob::resolve(&db.connection, cache, project, message)?;
     }
     Ok(messages)
 }

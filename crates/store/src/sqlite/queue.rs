@@ -69,7 +69,7 @@ fn turns(db: &Connection, project: &Project, queue: &str) -> Result<u64, StoreEr
 
 /// Jobs and rates that count against the limits of a queue. The turns are read first, so that no job of a turn is missing.
 pub(super) fn held(db: &ReadConnection, project: &Project, queue: &str) -> Result<Held, StoreError> {
-    let turns = turns(db, project, queue)?;
+    let turns = turns(&db.connection, project, queue)?;
     let spent = db.rows(&table::QUEUE_RATES, SPENT_OF, [queue, project.as_str()], read_spent)?;
     Ok(Held { turns, jobs: job::held(db, project, queue)?, spent })
 }
@@ -126,7 +126,7 @@ pub(super) fn depths(
         })
     })?;
     depths.extend(settings.into_iter().map(|depth| (depth.name.clone(), depth)));
-    depth::read(db, project, names, now, &mut depths)?;
+    depth::read(&db.connection, project, names, now, &mut depths)?;
     let named = depths.into_iter().map(|(name, depth)| QueueDepth { name, ..depth });
     // Each table gave as many names as the range may have: the first of both together are complete.
     Ok(named.take(names.limit()).collect())

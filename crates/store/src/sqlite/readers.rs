@@ -2,14 +2,13 @@
 //!
 //! A read of many rows leaves out those that cannot be decoded, and notes them in the condition of the store.
 
-use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use rusqlite::types::{Value, ValueRef};
-use rusqlite::{Connection, OpenFlags, Params, Row, params_from_iter};
+use rusqlite::{CachedStatement, Connection, OpenFlags, Params, Row, params_from_iter};
 use uuid::Uuid;
 
 use super::error::{fault, is_of_row};
@@ -31,29 +30,26 @@ type ReadTask = Box<dyn FnOnce(&ReadConnection) + Send>;
 
 /// A connection that reads, and the condition of the store that its reads show.
 pub(super) struct ReadConnection {
-    db: Connection,
+    pub(super) connection: Connection,
     condition: Arc<ConditionLog>,
-}
-
-impl Deref for ReadConnection {
-    type Target = Connection;
-
-    fn deref(&self) -> &Connection {
-        &self.db
-    }
 }
 
 impl ReadConnection {
     pub(super) fn open(path: &Path, condition: Arc<ConditionLog>) -> Result<Self, StoreError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let db = Connection::open_with_flags(path, flags)?;
-        schema::prepare_reader(&db)?;
-        Ok(ReadConnection { db, condition })
+        let connection = Connection::open_with_flags(path, flags)?;
+        schema::prepare_reader(&connection)?;
+        Ok(ReadConnection { connection, condition })
+    }
+
+    /// A statement that stays prepared for the next read.
+    pub(super) fn prepare_cached(&self, sql: &str) -> rusqlite::Result<CachedStatement<'_>> {
+        self.connection.prepare_cached(sql)
     }
 
     /// Ends every statement that runs at this moment.
     pub(super) fn interrupt_at(&mut self, moment: Instant) -> Result<(), StoreError> {
-        Ok(self.db.progress_handler(STEPS, Some(move || Instant::now() >= moment))?)
+        Ok(self.connection.progress_handler(STEPS, Some(move || Instant::now() >= moment))?)
     }
 
     /// All rows of a query, without those that cannot be decoded.
@@ -64,7 +60,7 @@ impl ReadConnection {
         params: impl Params,
         mut read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, StoreError> {
-        let mut statement = self.db.prepare_cached(sql)?;
+        let mut statement = self.prepare_cached(sql)?;
         let mut rows = statement.query(params)?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
@@ -101,7 +97,7 @@ impl ReadConnection {
         mut read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
         mut see: impl FnMut(T) -> bool,
     ) -> Result<(), StoreError> {
-        let mut statement = self.db.prepare_cached(sql)?;
+        let mut statement = self.prepare_cached(sql)?;
         let (mut n_bad, mut n_seen) = (0, 0);
         loop {
             let asked = limit.saturating_add(n_bad);
@@ -151,7 +147,7 @@ impl ReadConnection {
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Option<T>, StoreError> {
-        let mut statement = self.db.prepare_cached(sql)?;
+        let mut statement = self.prepare_cached(sql)?;
         let mut rows = statement.query(params)?;
         let Some(row) = rows.next()? else { return Ok(None) };
         match self.readable(table, row, read(row))? {
@@ -279,6 +275,6 @@ fn at_one_moment<T>(
     question: impl FnOnce(&ReadConnection) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
     // Dropping it rolls back, which is right for a read.
-    let _moment = db.unchecked_transaction()?;
+    let _moment = db.connection.unchecked_transaction()?;
     question(db)
 }

@@ -132,7 +132,7 @@ pub(super) fn forget_firing(db: &Connection, started: Started) -> Result<(), Sto
 
 pub(super) fn due(db: &ReadConnection, now: Timestamp, limit: usize) -> Result<Vec<Scheduled>, StoreError> {
     let given = |limit: i64| vec![now.0.into(), limit.into()];
-    db.first_rows(&table::SCHEDULES, DUE, limit, given, |row| read(db, row))
+    db.first_rows(&table::SCHEDULES, DUE, limit, given, |row| read(&db.connection, row))
 }
 
 pub(super) fn schedule(
@@ -140,7 +140,7 @@ pub(super) fn schedule(
     project: &Project,
     id: ScheduleId,
 ) -> Result<Option<Scheduled>, StoreError> {
-    db.one(&table::SCHEDULES, ONE, params![id.key(), project.as_str()], |row| read(db, row))
+    db.one(&table::SCHEDULES, ONE, params![id.key(), project.as_str()], |row| read(&db.connection, row))
 }
 
 pub(super) fn schedules(
@@ -148,7 +148,7 @@ pub(super) fn schedules(
     project: &Project,
     part: &Part,
 ) -> Result<Page<Scheduled>, StoreError> {
-    let read = |row: &Row<'_>| read(db, row);
+    let read = |row: &Row<'_>| read(&db.connection, row);
     let place = |scheduled: &Scheduled| scheduled.place(part.order);
     list::page(db, &SOURCE, ListConditions::of(project), part, None, &read, &place)
 }

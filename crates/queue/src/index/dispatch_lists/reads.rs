@@ -5,8 +5,8 @@ use windlass_store::job::{Portion, ReadyCursor};
 
 use super::DispatchLists;
 use crate::dispatcher::ClaimQuery;
-use crate::ready_list::{KnownRange, ReadyKey, ReadyList};
-use crate::ready_lists::ReadyLists;
+use crate::ready_list::{KnownRange, ReadyList};
+use crate::ready_lists::{ReadFrom, ReadyLists};
 
 /// Reads of only the own share of a long queue before other shares are read again, as their server may be idle. Only
 /// for reads that are used up quickly: an urgent job of another share waits no longer than that.
@@ -51,9 +51,11 @@ impl DispatchLists {
 
     /// The first position at which one of these lists is incomplete; `None` = its start.
     pub(in crate::index) fn unknown_from(&self, query: &ClaimQuery) -> Option<ReadyCursor> {
-        let queues = self.queues.unknown_from(&query.queues)?;
-        let services = self.services.unknown_from(&query.services)?;
-        [queues, services].into_iter().flatten().min().map(ReadyKey::position)
+        let queues = self.queues.unknown_from(&query.queues);
+        match queues.min(self.services.unknown_from(&query.services)) {
+            ReadFrom::Job(key) => Some(key.position()),
+            ReadFrom::Start | ReadFrom::Nowhere => None,
+        }
     }
 
     /// Marks the start of a read of these lists.

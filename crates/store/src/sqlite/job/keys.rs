@@ -48,10 +48,10 @@ pub(in crate::sqlite) fn ready_by_key(
     project: &Project,
     query: &KeyQuery,
 ) -> Result<KeyRows, StoreError> {
-    if is_paused(db, project, &query.queue)? {
+    if is_paused(&db.connection, project, &query.queue)? {
         return Ok(KeyRows::default());
     }
-    let (found, rest) = turns(db, project, query)?;
+    let (found, rest) = turns(&db.connection, project, query)?;
     let n_each = query.limit.checked_div(found.len()).unwrap_or(query.limit).max(1);
     let mut turns = Vec::with_capacity(found.len());
     for (priority, key) in found {
@@ -159,10 +159,10 @@ fn of_turn(
     n: usize,
 ) -> Result<(Vec<JobRow>, bool), StoreError> {
     let (mut rows, mut is_all) = (Vec::new(), true);
-    each(db, project, query, priority, key, |row| {
+    each(&db.connection, project, query, priority, key, |row| {
         is_all = rows.len() < n;
         if is_all {
-            rows.extend(db.readable(&table::JOBS, row, read(db, row))?);
+            rows.extend(db.readable(&table::JOBS, row, read(&db.connection, row))?);
         }
         Ok(is_all)
     })?;

@@ -169,8 +169,8 @@ pub(in crate::sqlite) fn ready(
 ) -> Result<Vec<JobRow>, StoreError> {
     let mut by_row = db.prepare_cached(BY_ROW)?;
     let mut rows = Vec::new();
-    each_found(db, project, query, |((_, _, id), row)| {
-        match by_row.query_row([row], |row| read(db, row)) {
+    each_found(&db.connection, project, query, |((_, _, id), row)| {
+        match by_row.query_row([row], |row| read(&db.connection, row)) {
             Ok(job) => rows.push(job),
             Err(error) if is_of_row(&error) || is_of_page(&error) => {
                 let (key, reason) = (JobId::from_key(id).to_string(), in_words(&error));
