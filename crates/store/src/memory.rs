@@ -192,7 +192,7 @@ forward! {
         jobs / jobs_now(query: JobQuery) -> Page<JobRow>;
         attempts / attempts_now(job: JobId, after: u32, limit: usize) -> Vec<Attempt>;
         ready / ready_now(query: ReadyQuery) -> Vec<JobRow>;
-        ready_cursors / ready_places_now(query: ReadyQuery) -> Vec<ReadyCursor>;
+        ready_cursors / ready_cursors_now(query: ReadyQuery) -> Vec<ReadyCursor>;
         ready_by_key / ready_by_key_now(query: KeyQuery) -> KeyRows;
         outbox_to / outbox_to_now(to: Party) -> Vec<Message>;
         waiting_children / waiting_children_now(root: RunId, limit: usize) -> Vec<Message>;
