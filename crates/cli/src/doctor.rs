@@ -153,12 +153,31 @@ async fn state(client: &Client, repair: bool) -> Vec<DoctorCheck> {
             return vec![DoctorCheck::error("state", error.to_string(), "read the log of the server")];
         }
     };
-    if found.findings.is_empty() {
+    let pages = pages(&found.pages);
+    let state = if found.findings.is_empty() {
         let detail =
             format!("{} open runs and {} accounts are as they must be", found.n_runs, found.n_accounts);
-        return vec![DoctorCheck::ok("state", detail)];
+        vec![DoctorCheck::ok("state", detail)]
+    } else {
+        found.findings.into_iter().map(of_state).collect()
+    };
+    state.into_iter().chain(pages).collect()
+}
+
+/// The tables of a file whose pages were checked; damage is told as state.
+fn pages(found: &contract::PageCheck) -> Option<DoctorCheck> {
+    let contract::PageCheck { n_checked, n_tables, failures } = found;
+    let checked = format!("checked {n_checked} of {n_tables} tables");
+    if let Some(first) = failures.first() {
+        let detail = if *n_tables == 0 { first.clone() } else { format!("{checked}: {first}") };
+        return Some(DoctorCheck::warning("pages", detail, "windlass doctor        (again)"));
     }
-    found.findings.into_iter().map(of_state).collect()
+    let detail = match (*n_tables, n_checked >= n_tables) {
+        (0, _) => return None,
+        (_, true) => checked,
+        (_, false) => format!("{checked} in ten seconds; the next check goes on with the others"),
+    };
+    Some(DoctorCheck::ok("pages", detail))
 }
 
 fn of_state(found: contract::DoctorFinding) -> DoctorCheck {
@@ -288,6 +307,18 @@ async fn runs(client: &Client) -> Vec<DoctorCheck> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tables_that_were_not_checked_are_named() {
+        let found = |n_checked, failures| contract::PageCheck { n_checked, n_tables: 9, failures };
+        let told = |found| pages(&found).map(|check| (check.status, check.detail));
+        assert_eq!(told(contract::PageCheck::default()), None);
+        assert_eq!(told(found(9, Vec::new())), Some(("ok", "checked 9 of 9 tables".to_owned())));
+        let (status, detail) = told(found(4, Vec::new())).unwrap();
+        assert!(status == "ok" && detail.starts_with("checked 4 of 9 tables in ten seconds"), "{detail}");
+        let (status, detail) = told(found(8, vec!["table `jobs` cannot be checked".to_owned()])).unwrap();
+        assert!(status == "warning" && detail.contains("`jobs`"), "{detail}");
+    }
 
     #[test]
     fn only_a_repaired_finding_is_ok() {
