@@ -3,6 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
+use windlass_engine::server_time::SKEW_SHOWN_MS;
 use windlass_runtime::doctor::{SetBackReport, set_back_at_rest};
 use windlass_sdk::Client;
 use windlass_sdk::contract::{self, RunStatus, RunsQuery, WorkerInfo};
@@ -233,8 +234,9 @@ async fn ready(client: &Client) -> Vec<DoctorCheck> {
     };
     // The server read its clock between these two moments.
     let skew = (asked - readiness.timestamp.0).max(readiness.timestamp.0 - answered).max(0);
-    let clock = if !readiness.warnings.is_empty() {
-        let detail = readiness.warnings.join("; ");
+    let clock = if readiness.clock_skew_ms > SKEW_SHOWN_MS {
+        let behind = in_words(i64::try_from(readiness.clock_skew_ms).unwrap_or(i64::MAX));
+        let detail = format!("the wall clock of the server is {behind} behind the time of the server");
         DoctorCheck::warning("clock", detail, "set the clock of the server by NTP, or wait until both meet")
     } else if skew > SKEW_MS_MAX {
         DoctorCheck::warning("clock", format!("{} apart", in_words(skew)), "set both clocks by NTP")
