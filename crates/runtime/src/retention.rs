@@ -273,7 +273,7 @@ mod tests {
             capacity: 0,
             is_draining: false,
             peer: String::new(),
-            replaced: None,
+            replaced: Vec::new(),
             registered_at: beat_at,
             beat_at,
         }
