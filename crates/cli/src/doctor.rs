@@ -3,6 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
+use windlass_engine::server_time::SKEW_SHOWN_MS;
 use windlass_runtime::doctor::{SetBackReport, set_back_at_rest};
 use windlass_sdk::Client;
 use windlass_sdk::contract::{self, RunStatus, RunsQuery, WorkerInfo};
@@ -153,12 +154,31 @@ async fn state(client: &Client, repair: bool) -> Vec<DoctorCheck> {
             return vec![DoctorCheck::error("state", error.to_string(), "read the log of the server")];
         }
     };
-    if found.findings.is_empty() {
+    let pages = pages(&found.pages);
+    let state = if found.findings.is_empty() {
         let detail =
             format!("{} open runs and {} accounts are as they must be", found.n_runs, found.n_accounts);
-        return vec![DoctorCheck::ok("state", detail)];
+        vec![DoctorCheck::ok("state", detail)]
+    } else {
+        found.findings.into_iter().map(of_state).collect()
+    };
+    state.into_iter().chain(pages).collect()
+}
+
+/// The tables of a file whose pages were checked; damage is told as state.
+fn pages(found: &contract::PageCheck) -> Option<DoctorCheck> {
+    let contract::PageCheck { n_checked, n_tables, failures } = found;
+    let checked = format!("checked {n_checked} of {n_tables} tables");
+    if let Some(first) = failures.first() {
+        let detail = if *n_tables == 0 { first.clone() } else { format!("{checked}: {first}") };
+        return Some(DoctorCheck::warning("pages", detail, "windlass doctor        (again)"));
     }
-    found.findings.into_iter().map(of_state).collect()
+    let detail = match (*n_tables, n_checked >= n_tables) {
+        (0, _) => return None,
+        (_, true) => checked,
+        (_, false) => format!("{checked} in ten seconds; the next check goes on with the others"),
+    };
+    Some(DoctorCheck::ok("pages", detail))
 }
 
 fn of_state(found: contract::DoctorFinding) -> DoctorCheck {
@@ -214,8 +234,9 @@ async fn ready(client: &Client) -> Vec<DoctorCheck> {
     };
     // The server read its clock between these two moments.
     let skew = (asked - readiness.timestamp.0).max(readiness.timestamp.0 - answered).max(0);
-    let clock = if !readiness.warnings.is_empty() {
-        let detail = readiness.warnings.join("; ");
+    let clock = if readiness.clock_skew_ms > SKEW_SHOWN_MS {
+        let behind = in_words(i64::try_from(readiness.clock_skew_ms).unwrap_or(i64::MAX));
+        let detail = format!("the wall clock of the server is {behind} behind the time of the server");
         DoctorCheck::warning("clock", detail, "set the clock of the server by NTP, or wait until both meet")
     } else if skew > SKEW_MS_MAX {
         DoctorCheck::warning("clock", format!("{} apart", in_words(skew)), "set both clocks by NTP")
@@ -288,6 +309,18 @@ async fn runs(client: &Client) -> Vec<DoctorCheck> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tables_that_were_not_checked_are_named() {
+        let found = |n_checked, failures| contract::PageCheck { n_checked, n_tables: 9, failures };
+        let told = |found| pages(&found).map(|check| (check.status, check.detail));
+        assert_eq!(told(contract::PageCheck::default()), None);
+        assert_eq!(told(found(9, Vec::new())), Some(("ok", "checked 9 of 9 tables".to_owned())));
+        let (status, detail) = told(found(4, Vec::new())).unwrap();
+        assert!(status == "ok" && detail.starts_with("checked 4 of 9 tables in ten seconds"), "{detail}");
+        let (status, detail) = told(found(8, vec!["table `jobs` cannot be checked".to_owned()])).unwrap();
+        assert!(status == "warning" && detail.contains("`jobs`"), "{detail}");
+    }
 
     #[test]
     fn only_a_repaired_finding_is_ok() {

@@ -160,7 +160,7 @@ fn print(report: &StoreCopyReport, json: bool, options: &GlobalArgs) -> Result<(
     } else {
         output::message("error: the target differs, and is no store: run the same command again");
     }
-    let DoctorReport { n_runs, n_accounts, findings } = &report.doctor;
+    let DoctorReport { n_runs, n_accounts, findings, pages: _ } = &report.doctor;
     if findings.is_empty() {
         output::message(&format!("{n_runs} open runs and {n_accounts} accounts are sound"));
     }

@@ -138,3 +138,13 @@ fn the_definitions_in_the_reference_are_sound() {
     }
     assert!(n_sound >= 3, "one definition of each form, at least");
 }
+
+#[test]
+fn the_document_on_guarantees_counts_the_planted_bugs() {
+    let bugs = document("crates/sim/src/bug.rs");
+    let (_, rest) = bugs.split_once("pub const ALL: [PlantedBug; ").expect("the list of the bugs");
+    // The compiler compares the length with the list.
+    let n_bugs = rest.split(']').next().unwrap();
+    let told = format!("{n_bugs} bugs can be planted");
+    assert!(document("docs/guarantees.md").contains(&told), "docs/guarantees.md does not say `{told}`");
+}

@@ -230,7 +230,7 @@ macro_rules! conformance {
                 rows_that_ended_long_ago_are_deleted_a_part_at_a_time
                 open_runs_and_recent_ones_stay
                 dead_letters_the_ledger_and_the_audit_stay
-                an_undelivered_message_outlives_its_sender
+                a_run_is_kept_until_its_messages_are_delivered
                 a_deleted_run_frees_its_request_id
                 logs_are_deleted_with_their_run
             ]
@@ -239,7 +239,7 @@ macro_rules! conformance {
                 a_start_with_large_params_reads_as_it_was_written
                 children_refer_to_the_params_of_their_parent
                 a_blob_is_deleted_with_the_last_run_that_refers_to_it
-                a_blob_outlives_a_run_whose_child_is_yet_to_be_created
+                a_blob_is_kept_for_a_child_that_is_yet_to_be_created_and_no_longer
             ]
             replays: [
                 a_run_replays_from_its_journal

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use windlass_engine::server_time::{SKEW_MAX_MS, SKEW_SHOWN_MS, ServerTime, wait_ms};
 use windlass_engine::time::Timestamp;
 
+/// An advance of the wall clock beyond the time that passed is a jump ahead from this on.
+const JUMP_MS: u64 = 60_000;
 /// The longest sleep between two looks at the clock.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 
@@ -27,6 +29,25 @@ struct ClockState {
     server: ServerTime,
     /// The distance between both as it was last logged.
     reported: SkewLevel,
+    /// The wall clock as it was last read, and the monotonic clock then.
+    last: Option<(Timestamp, Duration)>,
+    /// The monotonic clock when the wall clock last jumped ahead.
+    jumped_at: Option<Duration>,
+}
+
+impl ClockState {
+    /// Server time and the wall clock.
+    fn read(&mut self, monotonic: Duration) -> (Timestamp, Timestamp) {
+        let wall = self.wall.read(monotonic);
+        if let Some((last, at)) = self.last {
+            let passed = u64::try_from(monotonic.saturating_sub(at).as_millis()).unwrap_or(u64::MAX);
+            if wall.since(last) > passed.saturating_add(JUMP_MS) {
+                self.jumped_at = Some(monotonic);
+            }
+        }
+        self.last = Some((wall, monotonic));
+        (self.server.read(wall, monotonic), wall)
+    }
 }
 
 /// The source of the wall clock.
@@ -72,7 +93,8 @@ impl Default for Clock {
 
 impl Clock {
     fn of(wall: WallClock) -> Self {
-        let state = ClockState { wall, server: ServerTime::default(), reported: SkewLevel::default() };
+        let (server, reported) = (ServerTime::default(), SkewLevel::default());
+        let state = ClockState { wall, server, reported, last: None, jumped_at: None };
         Clock { begun: Instant::now(), state: Mutex::new(state) }
     }
 
@@ -93,9 +115,25 @@ impl Clock {
     /// Server time and the wall clock, at the same moment.
     pub(crate) fn both(&self) -> (Timestamp, Timestamp) {
         let mut state = self.state();
+        state.read(self.begun.elapsed())
+    }
+
+    /// The server before this one was alive at this time: if that is long ago, the wall clock may have jumped ahead since.
+    pub(crate) fn resume_after(&self, beat_at: Timestamp) {
+        let mut state = self.state();
         let monotonic = self.begun.elapsed();
-        let wall = state.wall.read(monotonic);
-        (state.server.read(wall, monotonic), wall)
+        let (_, wall) = state.read(monotonic);
+        if wall.since(beat_at) > JUMP_MS {
+            state.jumped_at = Some(monotonic);
+        }
+    }
+
+    /// How much is left of this time after the wall clock jumped ahead; nothing if it did not.
+    pub(crate) fn left_after_jump(&self, time: Duration) -> Duration {
+        let mut state = self.state();
+        let monotonic = self.begun.elapsed();
+        state.read(monotonic);
+        state.jumped_at.map_or(Duration::ZERO, |at| time.saturating_sub(monotonic.saturating_sub(at)))
     }
 
     /// How far the wall clock is behind server time, in milliseconds.
@@ -123,8 +161,7 @@ impl Clock {
         // Server time is brought up to date first, so that a wall clock that is ahead of `at` counts.
         let mut state = self.state();
         let monotonic = self.begun.elapsed();
-        let wall = state.wall.read(monotonic);
-        state.server.read(wall, monotonic);
+        state.read(monotonic);
         state.server.not_before(at, monotonic);
     }
 

@@ -47,6 +47,17 @@ pub struct DoctorReport {
     pub n_accounts: usize,
     /// At most a thousand.
     pub findings: Vec<DoctorFinding>,
+    pub pages: PageCheck,
+}
+
+/// The tables whose pages were checked, within some seconds. The next check goes on with the others.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct PageCheck {
+    pub n_checked: usize,
+    /// None if the database checks its own pages.
+    pub n_tables: usize,
+    /// Reasons why tables could not be checked.
+    pub failures: Vec<String>,
 }
 
 /// Something that is not as it must be.
@@ -108,7 +119,7 @@ impl Doctor {
         }
         self.examine_stuck(stuck, repair, &mut found.findings).await?;
         self.examine_accounts(&mut found).await?;
-        self.examine_rows(&mut found.findings).await?;
+        self.examine_rows(&mut found).await?;
         found.findings.truncate(FINDINGS_MAX);
         Ok(found)
     }

@@ -39,14 +39,25 @@ impl Retention {
                 () = tokio::time::sleep(wait) => {}
                 () = self.stopped() => return,
             }
-            wait = match self.forget_old().await {
-                Ok(()) => INTERVAL,
+            wait = match self.forget_unless_jumped().await {
+                Ok(wait) => wait,
                 Err(error) => {
                     tracing::warn!(%error, "old rows could not be deleted; it is retried");
                     RETRY_DELAY
                 }
             };
         }
+    }
+
+    /// Forgets everything that is old, and returns the time until the next deletion. After a jump of the clock ahead
+    /// nothing is old for one interval: an operator has this time to set a wrong clock back.
+    async fn forget_unless_jumped(&self) -> Result<Duration, StoreError> {
+        let wait = self.clock().left_after_jump(INTERVAL);
+        if wait.is_zero() {
+            return self.forget_old().await.map(|()| INTERVAL);
+        }
+        tracing::info!(wait_s = wait.as_secs(), "the clock jumped ahead: old rows are kept for a while");
+        Ok(wait)
     }
 
     /// Forgets everything that is old, a part at a time.
@@ -110,7 +121,9 @@ impl Retention {
 
     fn ago(&self, time: Duration) -> Timestamp {
         let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        Timestamp(self.clock().now().0.saturating_sub_unsigned(ms))
+        // Server time may be ahead of a clock that was set right.
+        let (now, wall) = self.clock().both();
+        Timestamp(now.min(wall).0.saturating_sub_unsigned(ms))
     }
 }
 
@@ -129,6 +142,8 @@ mod tests {
     use windlass_store::{Memory, Store};
 
     use super::*;
+    use crate::clock::ManualWall;
+    use crate::runtime::start_with;
     use crate::{Runtime, Settings};
     use windlass_engine::counter::Revision;
 
@@ -173,6 +188,41 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_clock_that_jumps_ahead_deletes_nothing_for_an_interval() {
+        let (store, wall) = (Arc::new(Memory::new()), ManualWall::default());
+        let settings = Settings { retain_for: Some(30 * DAY), ..Settings::default() };
+        let runtime = start_with(store.clone(), settings.clone(), wall.clock()).await.unwrap();
+        let jobs = ended(&*store, 1, runtime.clock().now()).await;
+        let ahead = i64::try_from((31 * DAY).as_millis()).unwrap();
+        wall.set(ahead);
+        let wait = runtime.retention().forget_unless_jumped().await.unwrap();
+        assert!(wait > INTERVAL / 2 && wait <= INTERVAL, "{wait:?}");
+        assert_eq!(n_left(&*store, &jobs).await, 1);
+        // Server time is still ahead of the clock that was set right.
+        wall.set(0);
+        runtime.retention().forget_old().await.unwrap();
+        assert_eq!(n_left(&*store, &jobs).await, 1);
+        runtime.shut_down(Duration::ZERO).await;
+        // A server that starts after the jump does not know whether the clock is right, either.
+        wall.set(ahead);
+        let next = start_with(store.clone(), settings, wall.clock()).await.unwrap();
+        assert!(next.retention().forget_unless_jumped().await.unwrap() > INTERVAL / 2);
+        assert_eq!(n_left(&*store, &jobs).await, 1);
+        // A clock that stays there is right.
+        next.retention().forget_old().await.unwrap();
+        assert_eq!(n_left(&*store, &jobs).await, 0);
+    }
+
+    #[tokio::test]
+    async fn without_a_jump_old_rows_are_deleted_at_once() {
+        let store = Arc::new(Memory::new());
+        let runtime = server(&store, Some(30 * DAY)).await;
+        let old = ended(&*store, 1, runtime.retention().ago(31 * DAY)).await;
+        assert_eq!(runtime.retention().forget_unless_jumped().await.unwrap(), INTERVAL);
+        assert_eq!(n_left(&*store, &old).await, 0);
+    }
+
+    #[tokio::test]
     async fn unlimited_retention_keeps_everything_and_the_shortest_is_an_hour() {
         let store = Arc::new(Memory::new());
         let runtime = server(&store, None).await;
@@ -188,9 +238,9 @@ mod tests {
     #[tokio::test]
     async fn servers_that_never_came_back_are_forgotten() {
         let store = Arc::new(Memory::shared());
-        for (n, days) in [(1, 3), (2, 2)] {
+        let now = crate::clock::Clock::default().now();
+        for (n, at) in [(1, Timestamp(3)), (2, Timestamp(2)), (3, now)] {
             let server = windlass_engine::id::ServerId::new(Uuid::from_u128(n));
-            let at = Timestamp(0).after(days);
             let row = windlass_store::server::ServerRow {
                 owner: windlass_store::run::Owner {
                     server,
@@ -207,7 +257,8 @@ mod tests {
         let runtime = Runtime::start_up(store.clone(), settings).await.unwrap();
         runtime.retention().forget_old().await.unwrap();
         let left = runtime.store().servers().await.unwrap();
-        assert_eq!(left.iter().map(|row| row.owner).collect::<Vec<_>>(), [runtime.owner()]);
+        let left: Vec<u64> = left.iter().map(|row| row.owner.epoch.0).collect();
+        assert_eq!(left, [3, runtime.owner().epoch.0]);
     }
 
     fn worker(id: String, beat_at: Timestamp) -> WorkerRow {
@@ -222,7 +273,7 @@ mod tests {
             capacity: 0,
             is_draining: false,
             peer: String::new(),
-            replaced: None,
+            replaced: Vec::new(),
             registered_at: beat_at,
             beat_at,
         }

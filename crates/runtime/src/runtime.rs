@@ -73,9 +73,10 @@ pub(crate) async fn start_with(
     // Before the first read, so that no commit in between is missed.
     let hints = if store.is_shared() { store.hints() } else { None };
     sync_clock(&clock, &*store).await?;
-    for row in store.servers().await? {
-        // Stored times may come from a clock that ran ahead.
-        clock.not_before(row.beat_at);
+    if let Some(beat_at) = store.servers().await?.iter().map(|row| row.beat_at).max() {
+        // Stored times may come from a clock that ran ahead, or this one may.
+        clock.not_before(beat_at);
+        clock.resume_after(beat_at);
     }
     let grants = GrantSigner::new(&store.store_key(grant::KEY_NAME, grant::fresh_key()).await?);
     let membership = Membership::begin(&*store, &settings.name, clock.now()).await?;

@@ -124,7 +124,7 @@ impl Workers {
         self.check_address(&worker.kind, &worker.url).await?;
         let now = self.clock().now();
         // A worker from the future would live until then.
-        let worker = WorkerRow {
+        let mut worker = WorkerRow {
             registered_at: worker.registered_at.min(now),
             beat_at: worker.beat_at.min(now),
             ..worker
@@ -134,12 +134,9 @@ impl Workers {
             return Err(RuntimeError::Busy { retry_after: RETRY_AFTER }.into());
         }
         let known = self.worker(&worker.id).await?.filter(|known| known.beat_at >= self.alive_since());
-        let is_taken = known.as_ref().is_some_and(|known| known.is_elsewhere(&worker));
-        let replaced = known.and_then(|known| if is_taken { Some(known.address()) } else { known.replaced });
-        let worker = WorkerRow { replaced, ..worker };
+        let taken_from = known.and_then(|known| worker.take_over(known));
         self.store().save_worker(self.project(), worker.clone()).await?;
         self.relay().relay_beat(&worker.id);
-        let taken_from = worker.replaced.clone().filter(|_| is_taken);
         self.state().pool().put(worker, now);
         Ok(taken_from)
     }

@@ -32,7 +32,7 @@ pub use account::{
 };
 pub use action::{ApprovalInfo, Cancel, Continue, Decide, NoBody, RerunRequest, Signal};
 pub use audit::{AuditLine, AuditListQuery};
-pub use doctor::{DoctorFinding, DoctorReport, DoctorRequest};
+pub use doctor::{DoctorFinding, DoctorReport, DoctorRequest, PageCheck};
 pub use flow::{
     Definition, DefinitionChange, DefinitionChangeKind, ExpandResponse, ExpandedTaskInfo, FlowDetail,
     FlowDiff, FlowInfo, FlowRequest, InstantiateRequest, ProblemSeverity, PublishResponse, Validation,

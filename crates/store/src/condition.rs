@@ -4,7 +4,7 @@
 //! that it holds up no queue, no list and no start of a server. Damage of the database itself concerns all of it: the
 //! server says that it is not ready.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -61,13 +61,26 @@ pub struct StoreCondition {
     pub n_faults: BTreeMap<StoreFault, u64>,
 }
 
-/// A check of the whole store.
+/// A check of the tables, as many as the time was enough for. Successive checks cover all of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StoreCheck {
-    /// Damage, each with its place.
+    /// Damage, each with its table.
     pub findings: Vec<String>,
-    /// Whether the time was enough for all of it.
-    pub is_whole: bool,
+    /// Tables that could not be read, and why: the next check may succeed.
+    pub failures: Vec<String>,
+    /// Tables without damage.
+    pub sound: BTreeSet<String>,
+    /// Tables that were checked.
+    pub n_checked: usize,
+    /// All tables; none if the database checks itself.
+    pub n_tables: usize,
+}
+
+impl StoreCheck {
+    /// Whether all tables were checked.
+    pub fn is_whole(&self) -> bool {
+        self.n_checked >= self.n_tables
+    }
 }
 
 /// A failure of the disk that lasts.
@@ -80,8 +93,10 @@ struct DiskFailure {
 #[derive(Debug, Default)]
 struct ConditionState {
     n_faults: BTreeMap<StoreFault, u64>,
-    /// Stays until a whole check finds nothing.
+    /// Stays until every table was found without damage since.
     damage: Option<String>,
+    /// Tables that were found without damage since.
+    sound: BTreeSet<String>,
     reading: Option<DiskFailure>,
     writing: Option<DiskFailure>,
     set_aside: BTreeMap<(&'static str, String), String>,
@@ -101,6 +116,13 @@ pub(crate) enum Access {
     Write,
 }
 
+impl ConditionState {
+    fn damaged(&mut self, reason: String) {
+        self.damage = Some(reason);
+        self.sound.clear();
+    }
+}
+
 impl ConditionLog {
     fn state(&self) -> MutexGuard<'_, ConditionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -112,7 +134,7 @@ impl ConditionLog {
         *state.n_faults.entry(fault).or_default() += 1;
         let reason = reason.into();
         match (fault, access) {
-            (StoreFault::Damaged, _) => state.damage = Some(reason),
+            (StoreFault::Damaged, _) => state.damaged(reason),
             (StoreFault::Disk | StoreFault::Full, Access::Read) => {
                 state.reading = Some(DiskFailure { reason, at: Instant::now() });
             }
@@ -159,8 +181,13 @@ impl ConditionLog {
     pub(crate) fn checked(&self, check: &StoreCheck) {
         let mut state = self.state();
         match check.findings.first() {
-            Some(first) => state.damage = Some(first.clone()),
-            None if check.is_whole => state.damage = None,
+            Some(first) => state.damaged(first.clone()),
+            None if state.damage.is_some() => {
+                state.sound.extend(check.sound.iter().cloned());
+                if state.sound.len() >= check.n_tables {
+                    state.damage = None;
+                }
+            }
             None => {}
         }
     }
@@ -188,18 +215,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn damage_stays_until_a_whole_check_finds_nothing() {
+    fn damage_stays_until_every_table_was_found_without_damage() {
         let log = ConditionLog::default();
+        let check = |sound: &[&str]| StoreCheck {
+            sound: sound.iter().map(|table| (*table).to_owned()).collect(),
+            n_checked: sound.len(),
+            n_tables: 3,
+            ..StoreCheck::default()
+        };
+        let found = |finding: &str| StoreCheck { findings: vec![finding.to_owned()], ..check(&["runs"]) };
         log.failed(Access::Read, StoreFault::Damaged, "page 7");
         log.succeeded(Access::Read);
         log.succeeded(Access::Write);
-        log.checked(&StoreCheck { findings: Vec::new(), is_whole: false });
+        log.checked(&check(&["logs", "jobs"]));
+        log.checked(&check(&["jobs"]));
         assert_eq!(log.condition().troubles, ["page 7"]);
         assert_eq!(log.condition().n_faults, BTreeMap::from([(StoreFault::Damaged, 1)]));
-        log.checked(&StoreCheck { findings: Vec::new(), is_whole: true });
+        log.checked(&check(&["runs"]));
+        assert!(log.condition().troubles.is_empty(), "three checks covered all tables");
+        log.checked(&found("table `jobs`: page 8"));
+        log.checked(&check(&["logs", "runs"]));
+        log.checked(&found("table `jobs`: page 9"));
+        log.checked(&check(&["jobs"]));
+        assert_eq!(log.condition().troubles, ["table `jobs`: page 9"], "older checks do not count");
+        log.checked(&check(&["logs", "runs"]));
         assert!(log.condition().troubles.is_empty());
-        log.checked(&StoreCheck { findings: vec!["table `jobs`: page 8".to_owned()], is_whole: true });
-        assert_eq!(log.condition().troubles, ["table `jobs`: page 8"]);
+    }
+
+    #[test]
+    fn a_table_that_could_not_be_read_is_no_damage() {
+        let log = ConditionLog::default();
+        let failures = vec!["table `jobs`: too many open files".to_owned()];
+        log.checked(&StoreCheck { failures, n_tables: 3, ..StoreCheck::default() });
+        assert!(log.condition().troubles.is_empty());
     }
 
     #[test]

@@ -227,7 +227,7 @@ pub(crate) fn worker<C: Columns>(columns: &mut C) -> Result<WorkerRow, C::Error>
         registered_at: columns.time()?,
         beat_at: columns.time()?,
         peer: columns.text()?,
-        replaced: columns.json()?,
+        replaced: columns.json::<Option<Vec<_>>>()?.unwrap_or_default(),
     })
 }
 

@@ -86,6 +86,7 @@ use crate::store::{Due, Retained, SetBack, Store};
 use crate::store_key::StoreKey;
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
+use check::CheckStart;
 use lock::FileLock;
 pub use private_file::ExposedFile;
 use readers::{ReadConnection, Readers};
@@ -98,6 +99,7 @@ use writer_cache::WriterCache;
 pub struct Sqlite {
     path: PathBuf,
     condition: Arc<ConditionLog>,
+    check_start: Arc<CheckStart>,
     // Dropped in this order: the writer closes the file last, and SQLite then removes the write-ahead log.
     readers: Readers,
     writer: SqliteWriter,
@@ -541,7 +543,7 @@ impl Store for Sqlite {
     }
 
     async fn check(&self, within: Duration) -> Result<StoreCheck, StoreError> {
-        check::start(&self.path, &self.condition, within)?.await
+        check::start(&self.path, &self.condition, &self.check_start, within)?.await
     }
 
     async fn retain(&self, before: Timestamp, limit: usize) -> Result<Retained, StoreError> {

@@ -5,6 +5,9 @@ use windlass_engine::time::Timestamp;
 
 use crate::page::NameRange;
 
+/// Workers that are remembered after another one took their id.
+const REPLACED_MAX: usize = 8;
+
 /// A process that performs calls.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkerRow {
@@ -23,9 +26,9 @@ pub struct WorkerRow {
     /// The network address that it registered from; empty where the server does not see one.
     #[serde(default)]
     pub peer: String,
-    /// The live worker that this registration took the id from.
+    /// The live workers that had the id before, the last of them at the end: at most `REPLACED_MAX`.
     #[serde(default)]
-    pub replaced: Option<WorkerAddress>,
+    pub replaced: Vec<WorkerAddress>,
     pub registered_at: Timestamp,
     pub beat_at: Timestamp,
 }
@@ -71,14 +74,27 @@ impl WorkerRow {
         self.url != other.url
     }
 
-    /// Whether a request under this id comes from the worker that this registration took the id from. A heartbeat
+    /// Remembers the live worker that had the id before, and those that had it before that one. Returns its address if
+    /// this registration takes the id from it.
+    pub fn take_over(&mut self, known: WorkerRow) -> Option<WorkerAddress> {
+        let taken_from = known.is_elsewhere(self).then(|| known.address());
+        self.replaced = known.replaced;
+        self.replaced.extend(taken_from.clone());
+        let own = self.address();
+        // One that takes the id back is no older one any more.
+        self.replaced.retain(|older| *older != own);
+        let n_over = self.replaced.len().saturating_sub(REPLACED_MAX);
+        self.replaced.drain(..n_over);
+        taken_from
+    }
+
+    /// Whether a request under this id comes from a worker that another registration took the id from. A heartbeat
     /// names its URL; a claim has only the address that it comes from.
     pub fn has_replaced(&self, url: Option<&str>, peer: &str) -> bool {
-        let Some(older) = &self.replaced else { return false };
-        match url.filter(|url| !url.is_empty()) {
+        self.replaced.iter().any(|older| match url.filter(|url| !url.is_empty()) {
             Some(url) => url == older.url && url != self.url,
             None => !peer.is_empty() && peer == older.peer && peer != self.peer,
-        }
+        })
     }
 
     /// Whether the query asks for it, the limit aside.

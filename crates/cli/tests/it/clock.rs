@@ -66,8 +66,10 @@ async fn a_clock_that_went_back_is_shown_and_stops_nothing() {
     assert_eq!(status, 200, "{body}");
     let warning = body["warnings"][0].as_str().expect("a warning");
     assert!(warning.contains("behind the time of this server"), "{warning}");
+    assert!(body["clock_skew_ms"].as_u64().unwrap() > 3_000_000, "{body}");
     let (status, detail) = doctor(&server, "clock");
     assert_eq!(status, "warning", "{detail}");
+    assert!(detail.contains("behind the time of the server"), "{detail}");
     let client = server.client();
     let (_, metrics) = client.raw("GET", "/metrics", None).await.unwrap();
     let skew = metrics.lines().find_map(|line| line.strip_prefix("windlass_clock_skew_seconds "));

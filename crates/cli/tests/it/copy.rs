@@ -276,7 +276,6 @@ async fn the_store_of_a_killed_server_is_copied_and_goes_on() {
     working.await.unwrap().unwrap();
 }
 
-/// A copy that is cut short at any moment can be repeated, and no server starts on it before.
 /// Waits until the first jobs are in a file that another process writes.
 fn wait_for_jobs(path: &Path) {
     let script = "import sqlite3, sys, time\n\
@@ -290,6 +289,7 @@ fn wait_for_jobs(path: &Path) {
     assert!(Command::new("python3").args(["-c", script]).arg(path).status().unwrap().success());
 }
 
+/// A copy that is cut short at any moment can be repeated, and no server starts on it before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_that_is_killed_is_begun_anew() {
     let (place, mut server) = (TempDir::new(), on_a_file().await);

@@ -175,6 +175,43 @@ async fn starts_beyond_the_bound_of_a_flow_are_refused_and_child_runs_wait() {
     assert!(most_open <= 64, "{most_open} runs of the flow were open at once");
 }
 
+/// A flow with one child run.
+fn calling(flow: &str) -> Value {
+    json!({"start": "c", "nodes": {"c": {"kind": "flow_ref", "flow": flow}}})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn room_that_a_canceled_tree_needs_no_more_is_for_the_next() {
+    // Room for one run of a flow without a parent, and for two with one.
+    let server = Server::start(&["--flow-open-runs-max", "34"]).await;
+    let client = server.client();
+    publish(&client, "wait", waiting()).await;
+    let first = start(&client, "wait", json!({})).await;
+    let mut parents = Vec::new();
+    for name in ["one", "two", "three"] {
+        publish(&client, name, calling("wait")).await;
+        parents.push(start(&client, name, json!({})).await);
+        if name == "one" {
+            seen("its child run", async || (count(&client, "flow=wait").await == 2).then_some(())).await;
+        }
+    }
+    let [_, canceled, next] = &parents[..] else { unreachable!() };
+    seen("two trees that wait for room", async || {
+        let refused = ask(&client, "POST", "/api/v1/flows/wait/runs", Some(json!({}))).await.0 == 429;
+        let waits =
+            async |run: &str| get(&client, &format!("/api/v1/runs/{run}")).await["status"] == "waiting";
+        (refused && waits(canceled).await && waits(next).await).then_some(())
+    })
+    .await;
+    post(&client, &format!("/api/v1/runs/{canceled}/cancel"), json!({})).await;
+    ends(&client, canceled, "canceled").await;
+    let begun = Instant::now();
+    post(&client, &format!("/api/v1/runs/{first}/cancel"), json!({})).await;
+    seen("the child run", async || (count(&client, "flow=wait").await == 3).then_some(())).await;
+    // The store is read for waiting trees every minute.
+    assert!(begun.elapsed() < Duration::from_secs(20), "it took {:?}", begun.elapsed());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn other_clients_start_runs_during_a_wide_fan_of_local_calls() {
     let server = Server::start(&[]).await;

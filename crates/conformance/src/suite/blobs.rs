@@ -139,10 +139,12 @@ pub async fn a_blob_is_deleted_with_the_last_run_that_refers_to_it(store: &dyn S
     assert_eq!(found(store, &Project::DEFAULT, &params).await.len(), 1);
 }
 
-pub async fn a_blob_outlives_a_run_whose_child_is_yet_to_be_created(store: &dyn Store) {
+pub async fn a_blob_is_kept_for_a_child_that_is_yet_to_be_created_and_no_longer(store: &dyn Store) {
     let fixture = StoreFixture::new(store).await;
     let mut parent = Driver::new(&fixture, 1, CALL_EACH).await;
-    parent.start(start_with(large()), 10).await;
+    let start = start_with(large());
+    let params = start.params.clone();
+    parent.start(start, 10).await;
     parent.submit(Input::Cancel { reason: None, by: None }, 11).await.unwrap();
     let sent = undelivered(store, at(99), 10).await;
     let canceled = |message: &Message| matches!(delivered_input(&message.note), Input::Cancel { .. });
@@ -152,6 +154,12 @@ pub async fn a_blob_outlives_a_run_whose_child_is_yet_to_be_created(store: &dyn 
         let outcome = Some(CallOutcome::Canceled);
         parent.submit(Input::ChildEnded { node, fence, outcome, bill: Bill::default() }, 12).await.unwrap();
     }
-    assert_eq!(store.retain(at(1_000), 10).await.unwrap().n_runs, 1);
+    assert_eq!(store.retain(at(1_000), 10).await.unwrap().n_runs, 0);
     assert_eq!(undelivered(store, at(99), 10).await, sent);
+    assert_eq!(found(store, &Project::DEFAULT, &params).await.len(), 1);
+    let delivered = sent.into_iter().map(|message| message.id).collect();
+    let commit = Commit { delivered, ..Commit::new(&Project::DEFAULT, fixture.command(), at(13)) };
+    fixture.commit(commit).await.unwrap();
+    assert_eq!(store.retain(at(1_000), 10).await.unwrap().n_runs, 1);
+    assert!(found(store, &Project::DEFAULT, &params).await.is_empty());
 }

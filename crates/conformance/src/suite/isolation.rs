@@ -256,7 +256,7 @@ fn worker() -> WorkerRow {
         capacity: 4,
         is_draining: false,
         peer: String::new(),
-        replaced: None,
+        replaced: Vec::new(),
         registered_at: at(1),
         beat_at: at(1),
     }

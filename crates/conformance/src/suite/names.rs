@@ -32,7 +32,7 @@ fn worker(id: &str, services: &[&str], beat_at: i64) -> WorkerRow {
         capacity: 1,
         is_draining: false,
         peer: String::new(),
-        replaced: None,
+        replaced: Vec::new(),
         registered_at: at(1),
         beat_at: at(beat_at),
     }

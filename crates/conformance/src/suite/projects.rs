@@ -51,7 +51,7 @@ fn worker(url: &str) -> WorkerRow {
         capacity: 4,
         is_draining: false,
         peer: String::new(),
-        replaced: None,
+        replaced: Vec::new(),
         registered_at: at(1),
         beat_at: at(1),
     }

@@ -37,7 +37,7 @@ fn worker(id: &str, services: &[&str], ms: i64) -> WorkerRow {
         capacity: 4,
         is_draining: false,
         peer: format!("10.0.0.{}", id.len()),
-        replaced: Some(WorkerAddress { url: format!("older/{id}"), peer: String::new() }),
+        replaced: vec![WorkerAddress { url: format!("older/{id}"), peer: String::new() }],
         registered_at: at(ms),
         beat_at: at(ms),
     }

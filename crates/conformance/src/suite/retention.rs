@@ -9,7 +9,7 @@ use windlass_store::audit::{AuditQuery, AuditRow};
 use windlass_store::commit::Commit;
 use windlass_store::log::{LogRow, LogsOf};
 use windlass_store::outbox::{Message, MessageId, Note, Party};
-use windlass_store::run::{Request, RunStatus, Since};
+use windlass_store::run::{Request, RunRef, RunStatus, Since};
 use windlass_store::{Refusal, Store};
 
 use crate::fixture::{StoreFixture, at, job_id, movement, run_id, undelivered};
@@ -96,7 +96,7 @@ pub async fn dead_letters_the_ledger_and_the_audit_stay(store: &dyn Store) {
     assert_eq!(store.retain(at(1_000), 100).await.unwrap().n_jobs, 1);
 }
 
-pub async fn an_undelivered_message_outlives_its_sender(store: &dyn Store) {
+pub async fn a_run_is_kept_until_its_messages_are_delivered(store: &dyn Store) {
     let fixture = StoreFixture::new(store).await;
     let mut commit = fixture.entry(1, 0, RunStatus::Completed, at(1));
     let id = MessageId::new(Party::Run(run_id(1)), Seq(1));
@@ -104,8 +104,16 @@ pub async fn an_undelivered_message_outlives_its_sender(store: &dyn Store) {
     let message = Message { id, to, at: at(1), note: Note::BalanceChanged };
     commit.messages = vec![message.clone()];
     fixture.commit(commit).await.unwrap();
+    // It holds up no other run, however small the part.
+    fixture.create(3, RunStatus::Completed, at(2), |_, _| {}).await.unwrap();
+    assert_eq!(store.retain(at(1_000), 1).await.unwrap().n_runs, 1);
+    assert!(store.run(&Project::DEFAULT, RunRef::Id(run_id(3))).await.unwrap().is_none());
+    assert_eq!(store.retain(at(1_000), 100).await.unwrap().n_runs, 0);
+    assert_eq!(undelivered(store, at(9), 10).await, [message.clone()]);
+    let delivered = vec![message.id];
+    let commit = Commit { delivered, ..Commit::new(&Project::DEFAULT, fixture.command(), at(5)) };
+    fixture.commit(commit).await.unwrap();
     assert_eq!(store.retain(at(1_000), 100).await.unwrap().n_runs, 1);
-    assert_eq!(undelivered(store, at(9), 10).await, [message]);
 }
 
 pub async fn a_deleted_run_frees_its_request_id(store: &dyn Store) {

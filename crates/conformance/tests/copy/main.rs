@@ -53,7 +53,7 @@ fn hostile() -> WorkerRow {
         capacity: 1,
         is_draining: true,
         peer: String::new(),
-        replaced: None,
+        replaced: Vec::new(),
         registered_at: Timestamp(i64::MIN),
         beat_at: Timestamp(i64::MAX),
     }

@@ -1,6 +1,7 @@
 //! The store in a PostgreSQL database.
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
 
+mod bad_rows;
 mod crashes;
 mod groups;
 mod many;

@@ -45,7 +45,7 @@ fn texts_of_any_characters_come_back() {
             capacity: 1,
             is_draining: false,
             peer: String::new(),
-            replaced: None,
+            replaced: Vec::new(),
             registered_at: Timestamp(0),
             beat_at: Timestamp(0),
         };

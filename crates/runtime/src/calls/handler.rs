@@ -88,7 +88,7 @@ impl Calls {
                     capacity: i64::try_from(self.settings().handlers_max).unwrap_or(i64::MAX),
                     is_draining: false,
                     peer: String::new(),
-                    replaced: None,
+                    replaced: Vec::new(),
                     registered_at: now,
                     beat_at: now,
                 };

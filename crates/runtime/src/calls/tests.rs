@@ -64,7 +64,7 @@ async fn register_row(runtime: &Runtime, id: &str, url: String, change: impl FnO
         capacity: 0,
         is_draining: false,
         peer: String::new(),
-        replaced: None,
+        replaced: Vec::new(),
         registered_at: now,
         beat_at: now,
     };

@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use windlass_store::StoreError;
-use windlass_store::condition::{BadRow, StoreCheck};
+use windlass_store::condition::BadRow;
 use windlass_store::job::{JobQuery, JobStatus};
 use windlass_store::page::{NameRange, Order, Part};
 use windlass_store::worker::WorkerQuery;
 
-use super::{DoctorFinding, FINDINGS_MAX, PAGE_SIZE};
+use super::{DoctorFinding, DoctorReport, FINDINGS_MAX, PAGE_SIZE, PageCheck};
 use crate::RuntimeError;
 use crate::doctor::Doctor;
 use crate::part::RuntimePart;
@@ -24,8 +24,9 @@ pub(super) const RESTORE: &str =
 
 impl Doctor {
     /// Reads every row that work depends on, and reports those that readers set aside.
-    pub(super) async fn examine_rows(&self, findings: &mut Vec<DoctorFinding>) -> Result<(), RuntimeError> {
+    pub(super) async fn examine_rows(&self, report: &mut DoctorReport) -> Result<(), RuntimeError> {
         self.read_all_rows().await?;
+        let findings = &mut report.findings;
         let condition = self.store().condition();
         for row in &condition.set_aside {
             // The journal of an open run is reported with its run.
@@ -40,16 +41,18 @@ impl Doctor {
             let what = format!("{} more rows cannot be read", condition.n_more_set_aside);
             findings.push(DoctorFinding::about("store", what));
         }
-        let StoreCheck { findings: damage, is_whole } = self.store().check(CHECK_TIME_MAX).await?;
-        for what in damage {
-            let remedy = Some("restore the store from a backup (docs/recovery.md, Damaged pages)".to_owned());
-            findings.push(DoctorFinding { remedy, ..DoctorFinding::about("store", what) });
-        }
-        if !is_whole {
-            tracing::info!(
-                "the pages of the store were checked for {} s, not all of them",
-                CHECK_TIME_MAX.as_secs()
-            );
+        match self.store().check(CHECK_TIME_MAX).await {
+            Ok(check) => {
+                for what in check.findings {
+                    let remedy =
+                        "restore the store from a backup (docs/recovery.md, Damaged pages)".to_owned();
+                    let remedy = Some(remedy);
+                    findings.push(DoctorFinding { remedy, ..DoctorFinding::about("store", what) });
+                }
+                let (n_checked, n_tables) = (check.n_checked, check.n_tables);
+                report.pages = PageCheck { n_checked, n_tables, failures: check.failures };
+            }
+            Err(error) => report.pages.failures.push(error.to_string()),
         }
         Ok(())
     }

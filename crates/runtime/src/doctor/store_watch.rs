@@ -38,6 +38,8 @@ impl StoreWatch {
                             .findings
                             .iter()
                             .for_each(|finding| tracing::error!(finding, "the store is damaged"));
+                        let failures = check.failures.iter();
+                        failures.for_each(|reason| tracing::warn!(reason, "the store could not be checked"));
                     }
                     Err(error) => tracing::warn!(%error, "the store could not be checked"),
                 }

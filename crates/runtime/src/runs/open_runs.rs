@@ -3,7 +3,7 @@
 //! The counts are estimates: counted in the store now and then, and kept up to date by the commits of this server in
 //! between. Starts beyond a bound are refused; child runs wait in the store until a run ends.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -51,9 +51,10 @@ pub(crate) struct OpenRuns {
 
 struct OpenGroup {
     n_open: usize,
-    counted_at: Instant,
-    /// Trees with a child run that found no room, by age.
-    blocked: BTreeSet<RunId>,
+    /// Absent until it is counted.
+    counted_at: Option<Instant>,
+    /// Trees with a child run that found no room, by age, and the room that it would need.
+    blocked: BTreeMap<RunId, usize>,
 }
 
 /// A bound that leaves no room.
@@ -97,8 +98,17 @@ impl OpenGroup {
         let (is_full, n) = (self.n_open >= room, u32::try_from(self.n_open).unwrap_or(u32::MAX));
         let (least, each) =
             if is_full { (FULL_AGE_MIN, FULL_AGE_PER_RUN) } else { (COUNT_AGE_MIN, COUNT_AGE_PER_RUN) };
-        let is_old = self.counted_at.elapsed() >= least.saturating_add(each.saturating_mul(n));
+        let age_max = least.saturating_add(each.saturating_mul(n));
+        let is_old = self.counted_at.is_none_or(|at| at.elapsed() >= age_max);
         (!is_old).then_some(!is_full)
+    }
+
+    /// Takes the oldest tree that waits and may find room now.
+    fn take_with_room(&mut self) -> Option<RunId> {
+        let may_go = |room: usize| self.has_room(room) != Some(false);
+        let root = self.blocked.iter().find(|(_, room)| may_go(**room)).map(|(root, _)| *root)?;
+        self.blocked.remove(&root);
+        Some(root)
     }
 }
 
@@ -118,7 +128,7 @@ impl OpenRuns {
             groups.retain(|_, counted| !counted.blocked.is_empty());
         }
         let blocked = groups.remove(&group).map(|before| before.blocked).unwrap_or_default();
-        groups.insert(group, OpenGroup { n_open, counted_at: Instant::now(), blocked });
+        groups.insert(group, OpenGroup { n_open, counted_at: Some(Instant::now()), blocked });
     }
 
     fn opened(&self, flow: FlowId) {
@@ -130,8 +140,8 @@ impl OpenRuns {
         }
     }
 
-    /// A run of the flow has ended, or was not started after all; returns the trees that can go on.
-    pub(super) fn closed(&self, flow: FlowId) -> Vec<RunId> {
+    /// A run of the flow has ended, or was not started after all; returns a tree of each group that can go on.
+    pub(super) fn closed(&self, flow: FlowId) -> Vec<(RunGroup, RunId)> {
         let mut groups = self.groups();
         for group in [RunGroup::OpenOfFlow(flow), RunGroup::Open] {
             if let Some(counted) = groups.get_mut(&group) {
@@ -142,17 +152,34 @@ impl OpenRuns {
             return Vec::new();
         }
         let both = [RunGroup::OpenOfFlow(flow), RunGroup::Open];
-        let woken = both.iter().filter_map(|group| groups.get_mut(group)?.blocked.pop_first());
-        let woken: Vec<RunId> = woken.collect();
+        // The count is an estimate: if it leaves no room, the oldest tree tries.
+        let take = |counted: &mut OpenGroup| {
+            counted.take_with_room().or_else(|| counted.blocked.pop_first().map(|(root, _)| root))
+        };
+        let woken = both.into_iter().filter_map(|group| Some((group, take(groups.get_mut(&group)?)?)));
+        let woken: Vec<(RunGroup, RunId)> = woken.collect();
         self.n_blocked.fetch_sub(woken.len(), Ordering::Relaxed);
         woken
     }
 
-    /// A tree waits until a run of the group ends.
-    pub(super) fn block(&self, group: RunGroup, root: RunId) {
-        if let Some(counted) = self.groups().get_mut(&group)
-            && counted.blocked.insert(root)
-        {
+    /// The next tree that can go on, because the one before it left the room of the group unused.
+    pub(super) fn take_blocked(&self, group: RunGroup) -> Option<RunId> {
+        let woken = self.groups().get_mut(&group)?.take_with_room()?;
+        self.n_blocked.fetch_sub(1, Ordering::Relaxed);
+        Some(woken)
+    }
+
+    /// A tree waits until the group has this much room.
+    pub(super) fn block(&self, group: RunGroup, root: RunId, room: usize) {
+        let mut groups = self.groups();
+        // The count may be forgotten by now: it left no room.
+        let full = || OpenGroup { n_open: room, counted_at: None, blocked: BTreeMap::new() };
+        let blocked = &mut groups.entry(group).or_insert_with(full).blocked;
+        let before = blocked.insert(root, room);
+        if let Some(before) = before {
+            // A deeper run of the tree finds more room.
+            blocked.insert(root, room.max(before));
+        } else {
             self.n_blocked.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -225,16 +252,49 @@ mod tests {
         assert_eq!(open_runs.has_room(group, 11), None);
     }
 
-    #[test]
-    fn each_end_lets_one_tree_go_on() {
+    fn root(n: u128) -> RunId {
+        RunId::new(Uuid::from_u128(n))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_end_lets_one_tree_go_on() {
         let (open_runs, flow) = (OpenRuns::default(), FlowId::new(Uuid::nil()));
-        let root = |n: u128| RunId::new(Uuid::from_u128(n));
-        open_runs.counted(RunGroup::OpenOfFlow(flow), 3);
+        let group = RunGroup::OpenOfFlow(flow);
+        open_runs.counted(group, 3);
         for n in [2, 1, 2] {
-            open_runs.block(RunGroup::OpenOfFlow(flow), root(n));
+            open_runs.block(group, root(n), 3);
         }
-        assert_eq!(open_runs.closed(flow), [root(1)]);
-        assert_eq!(open_runs.closed(flow), [root(2)]);
+        assert_eq!(open_runs.take_blocked(group), None, "there is no room");
+        assert_eq!(open_runs.closed(flow), [(group, root(1))]);
+        open_runs.opened(flow);
+        assert_eq!(open_runs.take_blocked(group), None, "the tree used the room");
+        assert_eq!(open_runs.closed(flow), [(group, root(2))]);
         assert_eq!(open_runs.closed(flow), []);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn room_that_a_tree_leaves_unused_is_for_the_next() {
+        let (open_runs, flow) = (OpenRuns::default(), FlowId::new(Uuid::nil()));
+        let group = RunGroup::OpenOfFlow(flow);
+        open_runs.counted(group, 3);
+        for (n, room) in [(1, 3), (2, 2), (3, 3), (4, 3)] {
+            open_runs.block(group, root(n), room);
+        }
+        assert_eq!(open_runs.closed(flow), [(group, root(1))]);
+        assert_eq!(open_runs.take_blocked(group), Some(root(3)), "the second needs more room than there is");
+        open_runs.opened(flow);
+        assert_eq!(open_runs.take_blocked(group), None);
+        assert_eq!(open_runs.closed(flow), [(group, root(4))]);
+        assert_eq!(open_runs.closed(flow), [(group, root(2))]);
+    }
+
+    #[test]
+    fn a_tree_waits_also_if_the_count_was_forgotten() {
+        let (open_runs, flow) = (OpenRuns::default(), FlowId::new(Uuid::nil()));
+        let group = RunGroup::OpenOfFlow(flow);
+        open_runs.block(group, root(1), 3);
+        assert_eq!(open_runs.has_room(group, 3), None, "it has to be counted");
+        open_runs.counted(RunGroup::Open, 0);
+        assert_eq!(open_runs.closed(flow), [(group, root(1))]);
     }
 }

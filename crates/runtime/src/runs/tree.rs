@@ -5,7 +5,7 @@
 //! first, and hands them to the outbox. Deeper runs may use more of the bound (`room_at`), so that a tree never waits
 //! for itself.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use windlass_engine::counter::Seq;
@@ -62,6 +62,8 @@ struct Tree {
     has_waited: bool,
     /// Flows without room, and the depth at which a child run found none; the empty name stands for all flows.
     full_flows: BTreeMap<String, u32>,
+    /// Groups with room for a child run of this tree. If it leaves the room unused, the next tree gets it.
+    free_groups: HashSet<RunGroup>,
     is_feeding: bool,
     /// Something has changed since the feeding task looked.
     is_woken: bool,
@@ -176,6 +178,11 @@ impl Trees {
         tree.n_pending
     }
 
+    /// Child runs that were admitted and are being created.
+    fn n_pending(&self, root: RunId) -> usize {
+        self.trees().get(&root).map_or(0, |tree| tree.n_pending)
+    }
+
     /// The feeding task is done, unless something has changed: `true` = it looks again.
     fn goes_on(&self, root: RunId) -> bool {
         let mut trees = self.trees();
@@ -226,17 +233,44 @@ impl OutboxDelivery {
 
     /// A run of the flow has ended, or was not started after all: trees that wait for it go on.
     pub(super) fn on_closed(&self, flow: FlowId) {
-        for root in self.inner().runs.open_runs.closed(flow) {
-            self.free(root);
+        for (group, root) in self.inner().runs.open_runs.closed(flow) {
+            if !self.free(group, root) {
+                self.free_next(group);
+            }
         }
     }
 
-    /// Looks again at child runs that found no room in their flow or in the project.
-    fn free(&self, root: RunId) {
-        if let Some(tree) = self.trees().trees().get_mut(&root) {
+    /// Looks again at child runs that found no room in their flow or in the project; `false` = none wait any more.
+    fn free(&self, group: RunGroup, root: RunId) -> bool {
+        let has_to_start = {
+            let mut trees = self.trees().trees();
+            let Some(tree) = trees.get_mut(&root).filter(|tree| tree.has_waiting) else { return false };
             tree.full_flows.clear();
+            tree.free_groups.insert(group);
+            tree.wake()
+        };
+        if has_to_start {
+            self.start_feeding(root);
         }
-        self.read_tree_soon(root);
+        true
+    }
+
+    /// Lets the next tree go on that waits for room in the group, if there is room.
+    fn free_next(&self, group: RunGroup) {
+        while let Some(root) = self.inner().runs.open_runs.take_blocked(group) {
+            if self.free(group, root) {
+                return;
+            }
+        }
+    }
+
+    /// The tree has used the room in these groups, or has no use for it: the rest is for the next trees.
+    fn leave_room(&self, root: RunId) {
+        let groups = match self.trees().trees().get_mut(&root) {
+            Some(tree) if !tree.free_groups.is_empty() => std::mem::take(&mut tree.free_groups),
+            Some(_) | None => return,
+        };
+        groups.into_iter().for_each(|group| self.free_next(group));
     }
 
     /// Looks for waiting child runs of the tree that can be created, if there are any.
@@ -267,6 +301,7 @@ impl OutboxDelivery {
     /// A child run that was admitted is created, or is not to be created.
     pub(super) fn settle(&self, child: &Child, is_created: bool) {
         let n_pending = self.trees().settle(child.parent.root(), is_created);
+        self.leave_room(child.parent.root());
         if n_pending <= PAGE / 2 {
             self.read_tree_soon(child.parent.root());
         }
@@ -289,12 +324,11 @@ impl OutboxDelivery {
             let depth = tree.full_flows.entry(flow).or_default();
             *depth = child.parent.depth.max(*depth);
         }
-        self.inner().runs.open_runs.block(full.group, root);
-        if self.inner().runs.open_runs.has_room(full.group, room_at(full.max, child.parent.depth))
-            == Some(true)
-        {
+        let (open_runs, room) = (&self.inner().runs.open_runs, room_at(full.max, child.parent.depth));
+        open_runs.block(full.group, root, room);
+        if open_runs.has_room(full.group, room) == Some(true) {
             // A run ended in between, and did not find the tree.
-            self.free(root);
+            self.free(full.group, root);
         }
     }
 
@@ -343,6 +377,9 @@ impl OutboxDelivery {
                 self.trees().wake(root);
             }
             if !self.trees().goes_on(root) {
+                if self.trees().n_pending(root) == 0 {
+                    self.leave_room(root);
+                }
                 return;
             }
             tokio::task::yield_now().await;

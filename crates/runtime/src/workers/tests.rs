@@ -24,7 +24,7 @@ fn row(runtime: &Runtime, id: &str, service: &str) -> WorkerRow {
         capacity: 0,
         is_draining: false,
         peer: String::new(),
-        replaced: None,
+        replaced: Vec::new(),
         registered_at: now,
         beat_at: now,
     }
@@ -233,6 +233,41 @@ async fn a_worker_whose_id_was_taken_from_another_address_is_told_so() {
     assert!(first.workers().register(at(old, "10.0.0.9")).await.unwrap().is_some());
     assert_eq!(first.workers().beat(beat_of(new), "10.0.0.2").await.unwrap(), BeatVerdict::Lost);
     assert_eq!(first.workers().beat(beat_of(old), "10.0.0.9").await.unwrap(), BeatVerdict::Known);
+}
+
+#[tokio::test]
+async fn every_worker_that_had_the_id_before_is_told_so() {
+    let store = Arc::new(Memory::new());
+    let server = server(&store, Settings::default()).await;
+    let workers = server.workers();
+    let peer = |n: usize| format!("10.0.0.{n}");
+    for n in 1..=3 {
+        let row = WorkerRow {
+            peer: peer(n),
+            kind: "async".to_owned(),
+            url: String::new(),
+            ..row(&server, "w", "s")
+        };
+        workers.register(row).await.unwrap();
+    }
+    let told = async |n: usize| workers.beat(beat(&server, "w"), &peer(n)).await.unwrap();
+    assert_eq!((told(1).await, told(2).await), (BeatVerdict::Lost, BeatVerdict::Lost));
+    assert_eq!(told(3).await, BeatVerdict::Known);
+    let again =
+        WorkerRow { peer: peer(1), kind: "async".to_owned(), url: String::new(), ..row(&server, "w", "s") };
+    workers.register(again).await.unwrap();
+    assert_eq!((told(1).await, told(3).await), (BeatVerdict::Known, BeatVerdict::Lost));
+    for n in 10..40 {
+        let row = WorkerRow {
+            peer: peer(n),
+            kind: "async".to_owned(),
+            url: String::new(),
+            ..row(&server, "w", "s")
+        };
+        workers.register(row).await.unwrap();
+    }
+    let found = workers.list(WorkerQuery::default()).await.unwrap();
+    assert_eq!(found[0].replaced.len(), 8, "a bounded number is remembered");
 }
 
 #[tokio::test]

@@ -101,7 +101,7 @@ async fn a_worker_that_registers_with_one_server_is_known_to_all() {
         capacity: 6,
         is_draining: false,
         peer: String::new(),
-        replaced: None,
+        replaced: Vec::new(),
         registered_at: now,
         beat_at: now,
     };

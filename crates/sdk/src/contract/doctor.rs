@@ -19,6 +19,19 @@ pub struct DoctorReport {
     pub n_accounts: usize,
     /// At most 1,000: there may be more.
     pub findings: Vec<DoctorFinding>,
+    #[serde(default)]
+    pub pages: PageCheck,
+}
+
+/// The tables of a SQLite file whose pages were checked within ten seconds. The next check goes on with the others.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+pub struct PageCheck {
+    pub n_checked: usize,
+    /// 0 if the database checks its own pages.
+    pub n_tables: usize,
+    /// Reasons why tables could not be checked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<String>,
 }
 
 /// Something that is not as it must be.

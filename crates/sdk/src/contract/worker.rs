@@ -68,6 +68,9 @@ pub struct Health {
 pub struct Readiness {
     pub ready: bool,
     pub timestamp: Time,
+    /// How far the wall clock of the server is behind its time. Above a minute it is a warning, above a day a trouble.
+    #[serde(default)]
+    pub clock_skew_ms: u64,
     /// The reason why the server takes no work.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub troubles: Vec<String>,

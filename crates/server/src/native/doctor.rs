@@ -2,7 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
-use windlass_sdk::contract::{DoctorFinding, DoctorReport, DoctorRequest};
+use windlass_runtime::doctor as runtime;
+use windlass_sdk::contract::{DoctorFinding, DoctorReport, DoctorRequest, PageCheck};
 
 use crate::app::App;
 use crate::extract::JsonBody;
@@ -24,9 +25,11 @@ pub(crate) async fn examine(
         repaired: finding.repaired,
         remedy: finding.remedy,
     });
+    let runtime::PageCheck { n_checked, n_tables, failures } = found.pages;
     Ok(Json(DoctorReport {
         n_runs: found.n_runs,
         n_accounts: found.n_accounts,
         findings: findings.collect(),
+        pages: PageCheck { n_checked, n_tables, failures },
     }))
 }

@@ -26,5 +26,6 @@ pub(crate) async fn readyz(State(app): State<App>) -> (StatusCode, Json<Readines
     let warnings = app.runtime.warnings();
     let redis = app.runtime.jobs().redis_stats().map(shape::redis);
     let timestamp = shape::time(app.runtime.clock().now());
-    (status, Json(Readiness { ready, timestamp, troubles, warnings, redis }))
+    let clock_skew_ms = app.runtime.clock().skew_ms();
+    (status, Json(Readiness { ready, timestamp, clock_skew_ms, troubles, warnings, redis }))
 }

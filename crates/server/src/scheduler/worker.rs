@@ -55,7 +55,7 @@ pub(super) async fn register(
         capacity: ask.whole("capacity")?.unwrap_or(0).max(0),
         is_draining: false,
         peer,
-        replaced: None,
+        replaced: Vec::new(),
         registered_at: now,
         beat_at: now,
     };

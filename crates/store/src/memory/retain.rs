@@ -1,5 +1,7 @@
 //! Deletion of runs, jobs and commands that ended long ago.
 
+use std::collections::BTreeSet;
+
 use windlass_engine::counter::Seq;
 use windlass_engine::id::{JobId, RunId};
 use windlass_engine::time::Timestamp;
@@ -26,7 +28,11 @@ impl MemoryState {
 impl ProjectTables {
     fn retain(&mut self, before: Timestamp, limit: usize) -> Retained {
         let ended = |id: &RunId| self.runs[id].row.projection.ended_at.filter(|at| *at < before);
-        let mut runs: Vec<_> = self.runs.keys().filter_map(|id| Some((ended(id)?, *id))).collect();
+        // A run stays until its messages are delivered: a child that is yet to be created refers to its parameters.
+        let senders: BTreeSet<&Party> = self.undelivered.iter().map(|(_, message)| &message.sender).collect();
+        let is_done = |id: &&RunId| !senders.contains(&Party::Run(**id));
+        let runs = self.runs.keys().filter(is_done);
+        let mut runs: Vec<_> = runs.filter_map(|id| Some((ended(id)?, *id))).collect();
         runs.sort();
         runs.truncate(limit);
         let mut n_jobs = 0;
@@ -82,19 +88,9 @@ impl ProjectTables {
         for job in &jobs {
             self.forget_job(*job);
         }
-        let sent = |message: &MessageId| message.sender == Party::Run(id);
-        let delivered = self.messages.iter().filter(|(message, row)| {
-            sent(message) && !self.undelivered.contains(&(row.at, (*message).clone()))
-        });
-        let delivered: Vec<MessageId> = delivered.map(|(message, _)| message.clone()).collect();
-        for message in &delivered {
-            self.messages.remove(message);
-        }
+        self.messages.retain(|message, _| message.sender != Party::Run(id));
         self.logs.retain(|(run, _, _), _| *run != id);
-        // A child that is yet to be created refers to the parameters of its parent.
-        if !self.messages.keys().any(|message| message.sender == Party::Run(id)) {
-            self.blobs.forget(id);
-        }
+        self.blobs.forget(id);
         self.firings.retain(|_, started| *started != Started::Run(id));
         jobs.len()
     }

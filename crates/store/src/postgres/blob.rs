@@ -26,10 +26,7 @@ const KEEP: &str = "INSERT INTO blobs (hash, bytes, project) \
 const REFER: &str = "INSERT INTO blob_refs (hash, run, project) \
      SELECT new.*, $3::text FROM UNNEST($1::text[], $2::uuid[]) AS new (hash, run) \
      ON CONFLICT (project, hash, run) DO NOTHING";
-// A child that is yet to be created refers to the parameters of its parent.
-const FORGET_REFS: &str = "DELETE FROM blob_refs USING UNNEST($1::text[], $2::bytea[], $3::uuid[]) \
-     AS gone (project, sender, run) WHERE blob_refs.run = gone.run AND NOT EXISTS (SELECT 1 FROM outbox \
-     WHERE outbox.project = gone.project AND outbox.sender = gone.sender) RETURNING blob_refs.project, blob_refs.hash";
+const FORGET_REFS: &str = "DELETE FROM blob_refs WHERE run = ANY($1) RETURNING project, hash";
 const LOCK: &str = "SELECT 1 FROM blobs JOIN UNNEST($1::text[], $2::text[]) AS old (project, hash) \
      ON blobs.project = old.project AND blobs.hash = old.hash ORDER BY blobs.project, blobs.hash FOR UPDATE OF blobs";
 const FORGET: &str = "DELETE FROM blobs USING UNNEST($1::text[], $2::text[]) AS old (project, hash) \
@@ -95,18 +92,10 @@ pub(super) fn refer<'c>(refs: &[(&'c str, RunId)]) -> BoundStatement<'c> {
     BoundStatement::new(REFER, unnest!(refs, |(hash, run)| [*hash, run.key()]))
 }
 
-/// A run whose references are deleted.
-pub(super) struct Forgotten<'r> {
-    pub(super) project: &'r Project,
-    pub(super) run: Uuid,
-    pub(super) sender: Vec<u8>,
-}
-
 /// Deletes the blobs that only these runs refer to.
-pub(super) async fn forget(db: &Link, runs: &[Forgotten<'_>]) -> Result<(), StoreError> {
-    let gone = unnest!(runs, |gone| [gone.project.as_str(), gone.sender.clone(), gone.run]);
+pub(super) async fn forget(db: &Link, runs: &[Uuid]) -> Result<(), StoreError> {
     let mut old: BTreeSet<(String, String)> = BTreeSet::new();
-    for row in &db.ask(FORGET_REFS, &gone).await? {
+    for row in &db.ask(FORGET_REFS, &cells![runs]).await? {
         let mut columns = PostgresColumns::of(row);
         old.insert((columns.text()?, columns.text()?));
     }

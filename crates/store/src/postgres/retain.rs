@@ -6,7 +6,7 @@ use windlass_engine::id::RunId;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
-use super::blob::{self, Forgotten};
+use super::blob;
 use super::column::{PostgresColumns, cells, unnest};
 use super::depth::{DepthKey, Depths};
 use super::link::Link;
@@ -16,10 +16,13 @@ use crate::error::StoreError;
 use crate::outbox::Party;
 use crate::store::Retained;
 
-// Not more than so many entries at once, the last run of them aside: no statement may take for ever.
+// Not more than so many entries at once, the last run of them aside: no statement may take for ever. A run stays until its
+// messages are delivered: a child that is yet to be created refers to its parameters.
 const OLD_RUNS: &str = "SELECT project, id FROM (SELECT project, id, ended_at, \
      sum(len) OVER (ORDER BY ended_at, id ROWS UNBOUNDED PRECEDING) - len AS n_before FROM \
-     (SELECT project, id, ended_at, len FROM runs WHERE ended_at < $1 ORDER BY ended_at, id LIMIT $2 FOR UPDATE SKIP LOCKED) \
+     (SELECT project, id, ended_at, len FROM runs WHERE ended_at < $1 AND NOT EXISTS (SELECT 1 FROM outbox \
+     WHERE outbox.project = runs.project AND outbox.sender = '\\x00'::bytea || uuid_send(runs.id) AND NOT is_delivered) \
+     ORDER BY ended_at, id LIMIT $2 FOR UPDATE SKIP LOCKED) \
      AS old) AS counted WHERE n_before < 20000 ORDER BY ended_at, id";
 const OLD_JOBS: &str = "SELECT id FROM jobs WHERE NOT is_open AND NOT is_dead_letter AND run IS NULL \
      AND updated_at < $1 AND (key_until IS NULL OR key_until <= $1) ORDER BY updated_at, id LIMIT $2 \
@@ -29,7 +32,7 @@ const OLD_COMMANDS: &str = "DELETE FROM commands WHERE id IN \
 const JOBS_OF_RUNS: &str =
     "SELECT id, project, queue, status, is_open FROM jobs WHERE run = ANY($1) ORDER BY id FOR UPDATE";
 const FORGET_MESSAGES: &str = "DELETE FROM outbox USING UNNEST($1::text[], $2::bytea[]) \
-     AS gone (project, sender) WHERE outbox.project = gone.project AND outbox.sender = gone.sender AND is_delivered";
+     AS gone (project, sender) WHERE outbox.project = gone.project AND outbox.sender = gone.sender";
 // A run sends one last message, an account sends for ever: messages of accounts go by age. Accounts come after all runs.
 const OLD_MESSAGES: &str = "DELETE FROM outbox WHERE (project, sender, seq, part) IN \
      (SELECT project, sender, seq, part FROM outbox WHERE sender >= '\\x01'::bytea AND is_delivered AND at < $1 LIMIT $2 \
@@ -71,12 +74,7 @@ pub(super) async fn retain(
         let senders =
             unnest!(old, |(project, run)| [project.as_str(), outbox::party(&Party::Run(RunId::new(*run))),]);
         db.execute(FORGET_MESSAGES, &senders).await?;
-        let forgotten = old.iter().map(|(project, run)| Forgotten {
-            project,
-            run: *run,
-            sender: outbox::party(&Party::Run(RunId::new(*run))),
-        });
-        blob::forget(db, &forgotten.collect::<Vec<_>>()).await?;
+        blob::forget(db, &runs).await?;
         // Every entry is the result of one command.
         retained.n_commands = count(db.execute(FORGET_JOURNALS, &cells![&runs]).await?);
         for sql in [FORGET_FIRINGS_OF_RUNS, FORGET_SNAPSHOTS, FORGET_LOGS, FORGET_RUNS] {

@@ -18,9 +18,7 @@ const KEEP: &str = "INSERT INTO blobs (project, hash, bytes) VALUES (?1, ?2, ?3)
 const REFER: &str = "INSERT INTO blob_refs (project, hash, run) VALUES (?1, ?2, ?3) \
      ON CONFLICT (project, hash, run) DO NOTHING";
 const REFS_OF_RUN: &str = "SELECT hash FROM blob_refs WHERE run = ?1";
-// A child that is yet to be created refers to the parameters of its parent.
-const FORGET_REFS: &str = "DELETE FROM blob_refs WHERE run = ?1 \
-     AND NOT EXISTS (SELECT 1 FROM outbox WHERE project = ?2 AND sender = ?3)";
+const FORGET_REFS: &str = "DELETE FROM blob_refs WHERE run = ?1";
 const FORGET: &str = "DELETE FROM blobs WHERE project = ?1 AND hash = ?2 \
      AND NOT EXISTS (SELECT 1 FROM blob_refs WHERE project = ?1 AND hash = ?2)";
 
@@ -80,8 +78,8 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Deletes the blobs that only this run refers to. Its own messages are gone already, as far as they were delivered.
-pub(super) fn forget(db: &Connection, project: &Project, run: Key, sender: &[u8]) -> Result<(), StoreError> {
+/// Deletes the blobs that only this run refers to.
+pub(super) fn forget(db: &Connection, project: &Project, run: Key) -> Result<(), StoreError> {
     let hashes: Vec<String> = db
         .prepare_cached(REFS_OF_RUN)?
         .query_map([run], |row| row.get(0))?
@@ -89,7 +87,7 @@ pub(super) fn forget(db: &Connection, project: &Project, run: Key, sender: &[u8]
     if hashes.is_empty() {
         return Ok(());
     }
-    db.prepare_cached(FORGET_REFS)?.execute(params![run, project.as_str(), sender])?;
+    db.prepare_cached(FORGET_REFS)?.execute([run])?;
     for hash in hashes {
         db.prepare_cached(FORGET)?.execute(params![project.as_str(), hash])?;
     }

@@ -44,9 +44,18 @@ impl Sqlite {
         let condition = Arc::new(ConditionLog::default());
         let writer = SqliteWriter::start(db, condition.clone())?;
         let readers = Readers::start(&path, &condition)?;
-        let blobs = Arc::default();
-        let (is_shared, _temporary) = (false, None);
-        Ok(Sqlite { path, condition, readers, writer, blobs, is_shared, exposed, _lock: lock, _temporary })
+        Ok(Sqlite {
+            path,
+            condition,
+            check_start: Arc::default(),
+            readers,
+            writer,
+            blobs: Arc::default(),
+            is_shared: false,
+            exposed,
+            _lock: lock,
+            _temporary: None,
+        })
     }
 
     /// Opens a store that is deleted on drop: for tests and trials.

@@ -18,14 +18,17 @@ use crate::store::Retained;
 /// Journal entries that one call deletes, apart from those of its last run: other writes wait meanwhile.
 const ENTRIES_MAX: usize = 20_000;
 
-const OLD_RUNS: &str = "SELECT id, project FROM runs WHERE ended_at < ?1 ORDER BY ended_at, id LIMIT ?2";
+// A run stays until its messages are delivered: a child that is yet to be created refers to its parameters.
+const OLD_RUNS: &str = "SELECT id, project FROM runs WHERE ended_at < ?1 AND NOT EXISTS (SELECT 1 FROM outbox \
+     WHERE outbox.project = runs.project AND outbox.sender = CAST(x'00' || runs.id AS BLOB) AND is_delivered = 0) \
+     ORDER BY ended_at, id LIMIT ?2";
 const OLD_JOBS: &str = "SELECT id FROM jobs WHERE is_open = 0 AND is_dead_letter = 0 AND run IS NULL \
      AND updated_at < ?1 AND (key_until IS NULL OR key_until <= ?1) ORDER BY updated_at, id LIMIT ?2";
 const OLD_COMMANDS: &str = "DELETE FROM commands WHERE id IN \
      (SELECT id FROM commands WHERE at < ?1 ORDER BY at LIMIT ?2)";
 const JOBS_OF_RUN: &str = "SELECT id FROM jobs WHERE run = ?1";
 const OPEN_OF_RUN: &str = "SELECT queue, status FROM jobs WHERE run = ?1 AND is_open = 1";
-const FORGET_MESSAGES: &str = "DELETE FROM outbox WHERE project = ?2 AND sender = ?1 AND is_delivered = 1";
+const FORGET_MESSAGES: &str = "DELETE FROM outbox WHERE project = ?2 AND sender = ?1";
 // Messages of a run are deleted with the run, messages of accounts by age. Accounts sort after all runs.
 const OLD_MESSAGES: &str = "DELETE FROM outbox WHERE (project, sender, seq, part) IN \
      (SELECT project, sender, seq, part FROM outbox WHERE sender >= x'01' AND is_delivered = 1 AND at < ?1 LIMIT ?2)";
@@ -90,7 +93,7 @@ fn forget_run(cache: &WriterCache, project: &Project, run: Key) -> Result<(usize
     }
     let sender = outbox::party(&Party::Run(RunId::from_key(run)));
     cache.db().prepare_cached(FORGET_MESSAGES)?.execute(params![sender, project.as_str()])?;
-    blob::forget(cache.db(), project, run, &sender)?;
+    blob::forget(cache.db(), project, run)?;
     // Every entry is one command.
     let n_commands = cache.db().prepare_cached(FORGET_JOURNAL)?.execute([run])?;
     schedule::forget_firing(cache.db(), Started::Run(RunId::from_key(run)))?;

@@ -27,6 +27,10 @@ use crate::runtime::start_with;
 use crate::schedules::{FiringTarget, ScheduleDraft};
 use crate::{Runtime, Settings};
 
+/// Later than twice its time a wake-up comes only because the machine is loaded, never by so much.
+const SLACK: Duration = Duration::from_secs(4);
+/// Times are whole milliseconds.
+const ROUNDING: Duration = Duration::from_millis(2);
 /// Longer than anything takes that is waited for, and much shorter than the jumps.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -123,16 +127,33 @@ impl ClockServer {
         }
     }
 
-    /// A timer ends after its time and at most twice that, a lease runs out, and a retry comes.
+    /// A timer, a lease and a retry come after their time, and at most twice that.
     async fn goes_on(&self) {
-        let begun = Instant::now();
+        let (now, begun) = (self.clock().now(), Instant::now());
+        let (delay, lease, backoff) =
+            (Duration::from_millis(300), Duration::from_millis(100), Duration::from_millis(200));
         let run = self.start_flow(timer(json!({"delay_ms": 300}))).await;
+        let started = Instant::now();
         self.completes(run).await;
-        assert!(begun.elapsed() >= Duration::from_millis(300), "the timer was early");
+        assert!(begun.elapsed() + ROUNDING >= delay, "the timer was early");
+        assert!(started.elapsed() <= 2 * delay + SLACK, "the timer was late: {:?}", started.elapsed());
+        self.job_goes_on(lease, backoff).await;
+        // Server time passes at half pace at least, also on a loaded machine.
+        let passed = begun.elapsed();
+        let paced = Duration::from_millis(self.clock().now().since(now));
+        assert!(paced + ROUNDING >= passed / 2, "{paced:?} of server time in {passed:?}");
+    }
+
+    /// A job whose lease runs out is handed out again, and once more after it failed.
+    async fn job_goes_on(&self, lease: Duration, wait: Duration) {
         let backoff = JobBackoff { kind: Backoff::Fixed, base_ms: 200, cap_ms: 200, jitter: false };
         self.jobs().create_job(JobSpec { backoff, ..JobSpec::new("work", "q") }).await.unwrap();
-        let lost = self.claim_soon(Duration::from_millis(100)).await;
+        let begun = Instant::now();
+        let lost = self.claim_soon(lease).await;
+        let leased = Instant::now();
         let failing = self.claim_soon(PATIENCE).await;
+        assert!(begun.elapsed() + ROUNDING >= lease, "the lease ended early");
+        assert!(leased.elapsed() <= 2 * lease + SLACK, "the lease was long: {:?}", leased.elapsed());
         assert_eq!((failing.job, failing.attempt), (lost.job, lost.attempt + 1));
         let fault = Fault::new(FaultKind::Transport, "no");
         let end = JobEnd {
@@ -143,9 +164,13 @@ impl ClockServer {
             log: Log::default(),
             retry_after_ms: None,
         };
+        let begun = Instant::now();
         self.jobs().finish(vec![end]).await.pop().unwrap().unwrap();
+        let failed = Instant::now();
         let again = self.claim_soon(PATIENCE).await;
         assert!(again.attempt > failing.attempt);
+        assert!(begun.elapsed() + ROUNDING >= wait, "the retry was early");
+        assert!(failed.elapsed() <= 2 * wait + SLACK, "the retry was late: {:?}", failed.elapsed());
         self.jobs().cancel_job(again.job).await.unwrap();
     }
 }

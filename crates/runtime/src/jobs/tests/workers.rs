@@ -128,7 +128,7 @@ fn puller(server: &Runtime, id: &str) -> windlass_store::worker::WorkerRow {
         capacity: 0,
         is_draining: false,
         peer: String::new(),
-        replaced: None,
+        replaced: Vec::new(),
         registered_at: now,
         beat_at: now,
     }

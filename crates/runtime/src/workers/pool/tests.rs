@@ -15,7 +15,7 @@ fn row(id: &str, services: &[&str]) -> WorkerRow {
         capacity: 0,
         is_draining: false,
         peer: String::new(),
-        replaced: None,
+        replaced: Vec::new(),
         registered_at: NOW,
         beat_at: NOW,
     }
