@@ -28,11 +28,10 @@ use decided::{Decided, WrittenBatch, goes_on, inline_meter, next_slice, write_de
 pub(crate) use draft::CommitEffects;
 use draft::{Excluded, InsufficientFunds, WriteOutcome, accepted_writes};
 
-/// Inputs of one run that are decided together at most: one entry of its journal holds them all, and other runs have
-/// their turn in between.
+/// Inputs of others that are decided together at most, and ends of the run's own quick calls: one entry of its journal
+/// holds them all, and other runs have their turn in between. More ends in one entry would make a wide fan faster, and the
+/// wait of others longer.
 const BATCH_MAX: usize = 64;
-/// The same for ends of its own quick calls. They are small, and a fan of many would wait for the disk after each batch.
-const OWN_BATCH_MAX: usize = 512;
 /// How often inputs are decided again before the server gives up: conflicts and short balances end long before.
 const ATTEMPTS_MAX: usize = 40;
 /// The delay before an envelope is sent again that the store could not take.
@@ -162,7 +161,7 @@ impl Runs {
         let mut is_kept = true;
         loop {
             let permit = next_slice(&self, &mailbox, &own).await;
-            let next = own.next(&calls, OWN_BATCH_MAX);
+            let next = own.next(&calls, BATCH_MAX);
             let n_own = next.len();
             let Some(EnvelopeBatch { envelopes, cached }) = mailbox.take(next, BATCH_MAX) else { break };
             guard.in_hand += envelopes.len() - n_own;
