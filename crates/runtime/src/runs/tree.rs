@@ -250,7 +250,7 @@ impl OutboxDelivery {
             tree.wake()
         };
         if has_to_start {
-            self.start_feeding(root);
+            self.start_reading(root);
         }
         true
     }
@@ -276,11 +276,11 @@ impl OutboxDelivery {
     /// Looks for waiting child runs of the tree that can be created, if there are any.
     pub(super) fn read_tree_soon(&self, root: RunId) {
         if self.trees().wake(root) {
-            self.start_feeding(root);
+            self.start_reading(root);
         }
     }
 
-    fn start_feeding(&self, root: RunId) {
+    fn start_reading(&self, root: RunId) {
         let delivery = self.clone();
         self.tasks().spawn(async move { delivery.feed(root).await });
     }
@@ -294,7 +294,7 @@ impl OutboxDelivery {
     /// Leaves child runs of this tree to the store, to be found there when their turn comes.
     pub(super) fn leave_waiting(&self, root: RunId, may_be_canceled: bool) {
         if self.trees().leave_waiting(root, may_be_canceled) {
-            self.start_feeding(root);
+            self.start_reading(root);
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::ErrorCode;
 
 use super::error::{fault, is_of_page};
 use super::oneshot::{AnswerReceiver, oneshot};
