@@ -60,7 +60,7 @@ impl ArrivingBodies {
         let mut state = self.lock();
         state.last += 1;
         let (number, ended) = (state.last, CancellationToken::new());
-        let progress = BodyProgress { n_bytes: 0, waited: Duration::ZERO, since: None, ended: ended.clone() };
+        let progress = BodyProgress { n_bytes: 0, behind: Duration::ZERO, since: None, ended: ended.clone() };
         state.bodies.insert(number, progress);
         ArrivingBody { of: self.clone(), number, ended }
     }
@@ -140,7 +140,7 @@ mod tests {
         assert!(!all.end_slowest(&ANY), "none of them waits for its client");
         let forever = std::future::pending::<()>;
         let mut waits =
-            std::pin::pin!(async { tokio::join!(slow.wait_for(forever()), slower.wait_for(forever())) });
+            Box::pin(async { tokio::join!(slow.wait_for(forever()), slower.wait_for(forever())) });
         let begun = tokio::time::timeout(Duration::ZERO, &mut waits).await;
         assert!(begun.is_err() && !all.end_slowest(&ANY), "none has been slow for long enough");
         assert!(tokio::time::timeout(PATIENCE / 2, &mut waits).await.is_err());
@@ -150,7 +150,8 @@ mod tests {
             assert!(all.end_slowest(&ANY));
             assert!(expected.ended.is_cancelled());
         }
-        assert_eq!(waits.await, (None, None));
+        assert_eq!((&mut waits).await, (None, None));
+        drop(waits);
         assert!(!all.end_slowest(&ANY) && full.wait_for(async {}).await.is_some());
         drop((slow, slower, full));
         assert!(all.lock().bodies.is_empty());
