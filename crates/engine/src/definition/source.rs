@@ -11,7 +11,7 @@ use serde_json::{Map, Number, Value};
 use serde_saphyr::options::DuplicateKeyPolicy;
 
 use super::reader::shown;
-use crate::json::{BLOCK_BYTES, FIELD_BYTES, JsonFlawKind, OBJECT_BYTES, VALUE_BYTES, tree_bytes_max};
+use crate::json::{BLOCK_BYTES, FIELD_BYTES, JsonFlawKind, OBJECT_BYTES, VALUE_BYTES};
 use crate::limits;
 use crate::problem::{Problem, Severity};
 
@@ -26,10 +26,10 @@ const SHORT_TREE_BYTES: usize = 1 << 20;
 /// Values and keys of a YAML text, aliases repeated: more than the largest definition has.
 const YAML_NODES: usize = 250_000;
 
-/// The bytes that the values of a text may take.
+/// The bytes that the values of a text may take. A plan takes as much again, so long texts may not be as dense as bodies.
 pub(super) fn tree_bytes(text: &str) -> usize {
     let short = text.len().saturating_mul(SHORT_TREE_TIMES).max(SHORT_TREE_BYTES);
-    tree_bytes_max(text.len()).min(short)
+    limits::TREE_BYTES.min(short)
 }
 
 /// Reads a definition's text. JSON that is slightly off (a comment, a trailing comma) may still be YAML.
@@ -51,10 +51,14 @@ pub(super) fn parse(text: &str) -> Result<Value, Problem> {
         match parse_json(text, &meter) {
             Ok(value) => value,
             Err(_) if meter.is_exceeded() => return Err(meter.problem()),
-            Err(error) => parse_yaml(text).map_err(|_| json_problem(&error))?,
+            Err(error) => {
+                let meter = TreeMeter::new(tree_bytes(text));
+                let read = parse_yaml(text, &meter);
+                read.map_err(|other| if meter.is_exceeded() { other } else { json_problem(&error) })?
+            }
         }
     } else {
-        parse_yaml(text)?
+        parse_yaml(text, &TreeMeter::new(tree_bytes(text)))?
     };
     let large = large_integers(text);
     if large.is_empty() {
@@ -104,7 +108,7 @@ fn parse_json(text: &str, meter: &TreeMeter) -> Result<Value, serde_json::Error>
     Ok(value)
 }
 
-fn parse_yaml(text: &str) -> Result<Value, Problem> {
+fn parse_yaml(text: &str, meter: &TreeMeter) -> Result<Value, Problem> {
     let options = serde_saphyr::options! {
         duplicate_keys: DuplicateKeyPolicy::Error,
         // `no` is a country and `on` a field name before they are booleans.
@@ -125,9 +129,8 @@ fn parse_yaml(text: &str) -> Result<Value, Problem> {
             max_replay_stack_depth: 16,
         },
     };
-    let meter = TreeMeter::new(tree_bytes(text));
     let read = serde_saphyr::with_deserializer_from_str_with_options(text, options, |reader| {
-        UniqueSeed(&meter).deserialize(reader)
+        UniqueSeed(meter).deserialize(reader)
     });
     read.map_err(|error| {
         if meter.is_exceeded() {

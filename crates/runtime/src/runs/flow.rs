@@ -137,7 +137,7 @@ impl Runs {
     ) -> Result<Publishing, PublishError> {
         let (mut draft, mut warnings, mut plan) = (None, Vec::new(), None);
         if let Some(version) = version {
-            let compiled = compiled(version.definition.clone(), version.strictness).await;
+            let (compiled, definition) = compiled(version.definition, version.strictness).await;
             let (Some(made), Some(form)) = (compiled.plan, compiled.form) else {
                 return Err(PublishError::Problems(compiled.problems));
             };
@@ -145,7 +145,7 @@ impl Runs {
             draft = Some(VersionDraft {
                 id: VersionId::new(Uuid::now_v7()),
                 number: version.number,
-                definition: version.definition,
+                definition,
                 form,
                 lenient: version.strictness == Strictness::Lenient,
                 status: version.status,
@@ -183,18 +183,20 @@ impl Runs {
             return Err(StoreError::Refused(windlass_store::Refusal::UnknownVersion(version)).into());
         };
         // A published definition is read leniently: a later release may know more problems.
-        let compiled = compiled(row.definition, Strictness::Lenient).await;
+        let (compiled, _) = compiled(row.definition, Strictness::Lenient).await;
         let plan = compiled.plan.ok_or(RuntimeError::Definition(compiled.problems))?;
         self.state().plans.keep(version, &plan);
         Ok(plan)
     }
 }
 
-/// Compiles a definition; a long one on a blocking thread.
-async fn compiled(definition: String, strictness: Strictness) -> Compiled {
-    if definition.len() < LONG {
-        return compile(&definition, strictness);
+/// Compiles a definition, and gives its text back; a long one on a blocking thread.
+async fn compiled(definition: String, strictness: Strictness) -> (Compiled, String) {
+    let is_short = definition.len() < LONG;
+    let compile = move || (compile(&definition, strictness), definition);
+    if is_short {
+        return compile();
     }
-    let aside = tokio::task::spawn_blocking(move || compile(&definition, strictness));
+    let aside = tokio::task::spawn_blocking(compile);
     aside.await.expect("compiling never panics, and the server does not stop while it is asked")
 }

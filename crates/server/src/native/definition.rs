@@ -48,11 +48,9 @@ impl DefinitionSource {
         }
     }
 
+    /// Compiles the text that would be stored, so that a valid definition can be published.
     fn compile(self) -> Compiled {
-        match self {
-            DefinitionSource::Value(value) => definition::compile_value(value, Strictness::Strict),
-            DefinitionSource::Text(text) => definition::compile(&text, Strictness::Strict),
-        }
+        definition::compile(&self.into_text(), Strictness::Strict)
     }
 }
 

@@ -111,7 +111,7 @@ pub(super) fn definition(version: &VersionRow) -> Value {
 }
 
 pub(super) async fn publish(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
-    let flow = ask.required("FlowID")?;
+    let flow = ask.required("FlowID")?.to_owned();
     let number = match ask.whole("Version")? {
         None | Some(0) => None,
         Some(number) => Some(u32::try_from(number).map_err(|_| {
@@ -126,9 +126,11 @@ pub(super) async fn publish(State(surface): State<Surface>, ask: RequestFields) 
     };
     let definition = definition_text(&ask)?;
     ask.memory().add(definition::tree_bytes(&definition)).await?;
+    // The text is in memory once while its values are built.
+    drop(ask);
     let version =
         VersionSpec { definition, strictness: Strictness::Lenient, number, status, note: String::new() };
-    let flow = find(&surface, flow).await?;
+    let flow = find(&surface, &flow).await?;
     let publishing = surface.runtime.runs().publish_version(flow.id, version).await?;
     let published = publishing.published.version.ok_or_else(|| Failure::bad("no version was published"))?;
     Ok(Json(json!({"id": id::version(published.0)})))
