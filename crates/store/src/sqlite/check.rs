@@ -129,6 +129,8 @@ pub(super) const ALL: &[&str] = &[TABLES, CHECK];
 mod tests {
     use std::collections::BTreeSet;
 
+    use rusqlite::Connection;
+
     use super::super::temp_directory::TempDirectory;
     use super::*;
 
