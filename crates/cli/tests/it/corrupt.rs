@@ -124,6 +124,47 @@ async fn a_bad_row_of_any_kind_is_set_aside_and_the_rest_goes_on() {
     assert_eq!(told(&shell.server.log()), 1, "{}", shell.server.log());
 }
 
+/// Overwrites the leaf in the middle of a table.
+const DAMAGE_LEAF: &str = "size = db.execute('PRAGMA page_size').fetchone()[0]\n\
+    page = db.execute('SELECT rootpage FROM sqlite_schema WHERE name = ?', (sys.argv[2],)).fetchone()[0]\n\
+    file = open(sys.argv[1], 'r+b')\n\
+    while True:\n\
+    \x20   file.seek((page - 1) * size)\n\
+    \x20   bytes = file.read(size)\n\
+    \x20   if bytes[0] == 13: break\n\
+    \x20   assert bytes[0] == 5, 'no page of a table: %d' % bytes[0]\n\
+    \x20   cell = 12 + int.from_bytes(bytes[3:5], 'big') // 2 * 2\n\
+    \x20   cell = int.from_bytes(bytes[cell:cell + 2], 'big')\n\
+    \x20   page = int.from_bytes(bytes[cell:cell + 4], 'big')\n\
+    file.seek((page - 1) * size)\nfile.write(b'\\xff' * size)\nfile.close()";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_page_in_the_middle_of_a_queue_stops_no_other_job() {
+    let (mut shell, path) = open().await;
+    let jobs: Vec<Value> = (0..400).map(|n| json!({"name": "resize", "queue": "q", "payload": n})).collect();
+    let created = expect(&shell.server.client(), "POST", "/api/v1/jobs", Some(json!(jobs)), 201).await;
+    assert!(shell.server.terminate().success());
+    change(&path, DAMAGE_LEAF, &["jobs"]);
+
+    shell.server.spawn();
+    let client = shell.server.client();
+    let readiness = seen("the damage", async || match client.raw("GET", "/readyz", None).await {
+        Ok((503, body)) => Some(body),
+        Ok(_) | Err(_) => None,
+    })
+    .await;
+    assert!(readiness.contains("table `jobs` is damaged"), "{readiness}");
+    let _worker = shell.worker(&["--demo", "--queues", "q"]);
+    let ids = ids(&created["items"]);
+    // A page has a few dozen jobs; the update of a row beside it may need the page, too.
+    for id in ids[..100].iter().chain(&ids[300..]).step_by(9) {
+        assert_eq!(shell.json(&["job", "wait", id, "--timeout", "60s"])["status"], "completed");
+    }
+    let doctor = shell.code(&["doctor"], 1);
+    let told = text(&doctor.stdout) + &text(&doctor.stderr);
+    assert!(told.contains("table `jobs` is damaged"), "{told}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_page_makes_the_server_unready_and_stops_no_other_work() {
     let (mut shell, path) = open().await;

@@ -144,12 +144,28 @@ async fn as_root_nothing_acknowledged_is_lost_when_the_disk_of_the_database_is_f
     assert_eq!(refused["code"], "store_unavailable", "{refused}");
     assert!(begun.len() > 10, "{} runs", begun.len());
     seen("the reason", async || server.log().contains("disk of the database is full").then_some(())).await;
+    is_unready_while_full(&client, &mut begun).await;
     // Reads still work.
     for run in &begun {
         assert_eq!(get(&client, &format!("/api/v1/runs/{run}")).await["params"]["items"], json!([1]));
     }
     disk.free();
     goes_on(&mut server, begun).await;
+}
+
+/// A failed write makes the server unready for a moment at least; small writes may still find room.
+async fn is_unready_while_full(client: &Client, begun: &mut Vec<String>) {
+    let mut last = (0, Value::Null);
+    for _ in 0..20 {
+        start_until_full(client, begun).await;
+        last = ask(client, "GET", "/readyz", None).await;
+        if last.0 == 503 {
+            break;
+        }
+    }
+    let (status, readiness) = last;
+    assert_eq!(status, 503, "{readiness}");
+    assert!(readiness["troubles"].to_string().contains("the disk of the database is full"), "{readiness}");
 }
 
 /// With room again, every acknowledged run and a new one complete.
