@@ -108,13 +108,13 @@ fn lines_with(
 #[test]
 fn sql_stands_only_in_the_store() {
     let words = ["SELECT ", "INSERT INTO ", "DELETE FROM ", "CREATE TABLE "];
-    let above = ["engine", "queue", "runtime", "sdk", "server", "cli", "sim"].map(shipped).concat();
+    let above = ["engine", "queue", "runtime", "sdk", "server", "bench", "cli", "sim"].map(shipped).concat();
     none(&lines_with(&above, |_| false, |line| words.iter().any(|word| line.contains(word))));
 }
 
 #[test]
 fn routes_stand_only_in_the_server_and_in_push_workers() {
-    let others = ["engine", "store", "queue", "runtime", "cli", "sim", "sdk"].map(shipped).concat();
+    let others = ["engine", "store", "queue", "runtime", "bench", "cli", "sim", "sdk"].map(shipped).concat();
     let is_push_worker = |file: &str| file == "crates/sdk/src/worker/push.rs";
     none(&lines_with(&others, is_push_worker, |line| line.contains("axum::")));
 }
@@ -142,13 +142,104 @@ fn applying_an_event_cannot_fail() {
     none(&lines_with(&apply, |_| false, |line| panics.iter().any(|word| line.contains(word))));
 }
 
+/// Whether a character may stand in a name.
+fn is_inside(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// Code without comments, unit tests and white space that separates nothing: a path reads the same however it is broken.
+fn dense(text: &str) -> String {
+    let shipped = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    let code = shipped.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let mut dense = String::new();
+    for word in code.flat_map(str::split_whitespace) {
+        if dense.ends_with(is_inside) && word.starts_with(is_inside) {
+            dense.push(' ');
+        }
+        dense.push_str(word);
+    }
+    dense
+}
+
+/// The items of a group of imports, up to the brace that closes it.
+fn imported(group: &str) -> Vec<&str> {
+    let mut depth = 1_usize;
+    let end = group.find(|c| {
+        depth = match c {
+            '{' => depth + 1,
+            '}' => depth - 1,
+            _ => depth,
+        };
+        depth == 0
+    });
+    group[..end.unwrap_or(group.len())].split([',', '{', '}']).collect()
+}
+
+/// Whether code names the type `Event` of a module `event`, in any spelling: as a path, in a group of imports, by a glob
+/// or by another name of the module.
+fn names_events(code: &str) -> bool {
+    let is_event = |item: &str| {
+        let is_type = item.strip_prefix("Event").is_some_and(|rest| !rest.starts_with(is_inside));
+        is_type || item.starts_with('*') || item.starts_with("self as")
+    };
+    code.match_indices("event").any(|(at, word)| {
+        let (before, rest) = (&code[..at], &code[at + word.len()..]);
+        let is_named = match rest.strip_prefix("::") {
+            Some(path) => match path.strip_prefix('{') {
+                Some(group) => imported(group).into_iter().any(is_event),
+                None => is_event(path),
+            },
+            // Another name of the module, in an import.
+            None => rest.starts_with(" as ") && before.ends_with(['{', ',', ':']),
+        };
+        is_named && !before.ends_with(is_inside)
+    })
+}
+
 #[test]
 fn only_the_projection_looks_into_events() {
-    let shipped = ["store", "queue", "runtime", "server", "cli"].map(shipped).concat();
+    let shipped = ["store", "queue", "runtime", "server", "bench", "cli"].map(shipped).concat();
     let is_allowed = |file: &str| EVENT_READERS.iter().any(|prefix| file.starts_with(prefix));
-    none(&lines_with(&shipped, is_allowed, |line| {
-        line.contains("engine::event::{Event") || line.contains("engine::event::Event")
-    }));
+    let readers = shipped.iter().filter(|(_, text)| names_events(&dense(text))).map(|(file, _)| file);
+    let (allowed, wrong): (Vec<&String>, Vec<&String>) = readers.partition(|file| is_allowed(file));
+    let found: Vec<String> =
+        wrong.iter().map(|file| format!("{file} names `event::Event`: ask the projection")).collect();
+    none(&found);
+    for prefix in EVENT_READERS {
+        assert!(
+            allowed.iter().any(|file| file.starts_with(prefix)),
+            "{prefix} looks into no events any more"
+        );
+    }
+}
+
+#[test]
+fn the_check_of_events_finds_every_spelling() {
+    for wrong in [
+        "use windlass_engine::event::Event;",
+        "use windlass_engine::event::{Ending, Event};",
+        "use windlass_engine::event::{\n    Ending,\n    Event as Fact,\n};",
+        "use windlass_engine::{\n    event::{self, Event},\n    id::RunId,\n};",
+        "use windlass_engine::event::*;",
+        "use windlass_engine::event as facts;",
+        "use windlass_engine::{id::RunId, event as facts};",
+        "use windlass_engine::event::{self as facts};",
+        "match event { event::Event::Started(_) => 1 }",
+        "let f = windlass_engine::event::Event::Ended;",
+    ] {
+        assert!(names_events(&dense(wrong)), "{wrong}");
+    }
+    for right in [
+        "use windlass_engine::event::{Ending, Start};",
+        "use windlass_engine::event::{Ending}; use axum::sse::Event;",
+        "use windlass_engine::event; let x = event::Start::default();",
+        "use crate::stream_event::Event;",
+        "use windlass_engine::event::EventKind;",
+        "// use windlass_engine::event::Event;",
+        "fn f() { g(event as u8) }",
+    ] {
+        assert!(!names_events(&dense(right)), "{right}");
+    }
 }
 
 #[test]

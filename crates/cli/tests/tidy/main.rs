@@ -1,6 +1,7 @@
 //! Tidiness as a test: rules that reviewers would otherwise repeat. STYLE.md and ARCHITECTURE.md name the rules.
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
 
+mod claims;
 mod layers;
 mod names;
 mod tree;
