@@ -101,7 +101,8 @@ async fn the_text_of_a_definition_takes_less_than_ten_times_its_bytes() {
         ];
         for (path, body, expected) in bodies {
             let body = body.to_string();
-            let sending = send(&server.address(), path, body.as_bytes());
+            let address = server.address();
+            let sending = send(&address, path, body.as_bytes());
             let (grown, (status, answer)) = growth(&server, sending).await;
             assert_eq!(status, expected, "{path}: {answer}");
             let is_bounded = answer.contains("bytes of memory") || answer.contains("too many values");
