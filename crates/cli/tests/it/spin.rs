@@ -12,11 +12,17 @@ use crate::server::{PATIENCE, Server, publish};
 /// Runs that spin at the same time.
 const SPINNING: usize = 50;
 /// Requests of each kind in one measurement.
-const SAMPLES: usize = 40;
-/// The goal is 50 ms for a start and 10 ms for a health check, in a release build; see docs/benchmarks.md. This test runs
-/// a debug build, in which a search takes many times as long, beside other tests: it may take the larger of this and
+const SAMPLES: usize = if cfg!(debug_assertions) { 40 } else { 200 };
+/// The part of the requests that is held to the limit, in percent.
+const PART: usize = if cfg!(debug_assertions) { 95 } else { 99 };
+/// The longest that a start and a health check may take beside the spinning runs; see docs/benchmarks.md. A search takes
+/// many times as long in a server without optimisation, which runs beside other tests: it may take the larger of this and
 /// five times the time before. Without slices the same requests wait for minutes.
-const LATENCY_MAX: Duration = Duration::from_millis(1_000);
+const LATENCY_MAX: [Duration; 2] = if cfg!(debug_assertions) {
+    [Duration::from_millis(1_000); 2]
+} else {
+    [Duration::from_millis(50), Duration::from_millis(10)]
+};
 
 /// A choice that looks for a word in a text, does not find it and goes back to itself.
 fn spin() -> Value {
@@ -32,7 +38,7 @@ fn short() -> Value {
     }}})
 }
 
-/// The time that 19 of 20 requests take at most: for starts of short runs, and for health checks.
+/// The time that most requests take at most: for starts of short runs, and for health checks.
 async fn latencies(client: &Client) -> [Duration; 2] {
     let (mut starts, mut checks) = (Vec::new(), Vec::new());
     for _ in 0..SAMPLES {
@@ -45,7 +51,7 @@ async fn latencies(client: &Client) -> [Duration; 2] {
     }
     [starts, checks].map(|mut times| {
         times.sort();
-        times[SAMPLES * 19 / 20 - 1]
+        times[SAMPLES * PART / 100 - 1]
     })
 }
 
@@ -62,11 +68,13 @@ async fn others_are_served_while_fifty_runs_spin() {
         spinning.push(start(&client, "spin", json!({ "text": text })).await);
     }
     let during = latencies(&client).await;
-    for (kind, (before, during)) in ["start", "health"].into_iter().zip(before.into_iter().zip(during)) {
-        let most = LATENCY_MAX.max(5 * before);
+    for (at, kind) in ["start", "health"].into_iter().enumerate() {
+        let (before, during) = (before[at], during[at]);
+        eprintln!("{kind} beside {SPINNING} spinning runs: before {before:?}, during {during:?}");
+        let most = if cfg!(debug_assertions) { LATENCY_MAX[at].max(5 * before) } else { LATENCY_MAX[at] };
         assert!(during <= most, "{kind} takes {during:?}, and took {before:?} before");
     }
-    for run in &spinning[..3] {
+    for run in &spinning {
         let shown = get(&client, &format!("/api/v1/runs/{run}")).await;
         assert_eq!(shown["status"], "running", "{shown}");
     }
