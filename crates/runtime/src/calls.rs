@@ -50,7 +50,7 @@ const SCRIPTS_MAX: usize = 32;
 const RECHECK_MS_MIN: u64 = 100;
 
 /// Raises the recheck interval of a suspended call to the minimum.
-pub(crate) fn unhurry(outcome: &mut CallOutcome) {
+pub(crate) fn unhurry<R>(outcome: &mut CallOutcome<R>) {
     if let CallOutcome::Suspended { recheck_ms: Some(ms), .. } = outcome {
         *ms = RECHECK_MS_MIN.max(*ms);
     }

@@ -5,9 +5,9 @@ use serde_json::{Map, Value};
 use crate::counter::Fence;
 use crate::id::mix;
 use crate::limits;
+use crate::raw_json::RawJson;
 use crate::retry::{Fault, FaultKind};
 use crate::time::Timestamp;
-use crate::weight::weigh;
 
 use super::{
     CANCEL_GRACE_MS, FailedAttemptNext, Job, JobEvent, JobInput, JobOutcome, JobRefusal, LEASE_MS_DEFAULT,
@@ -210,9 +210,8 @@ impl Job {
         }
         match &self.state {
             State::Failed { .. } | State::Canceled => {
-                let payload =
-                    patch.filter(|patch| !patch.is_null()).map(|patch| merged(&self.spec.payload, patch, 0));
-                if let Some(Err(excess)) = payload.as_ref().map(weigh) {
+                let payload = patch.filter(|patch| !patch.is_null()).map(|patch| self.patched(patch));
+                if let Some(Err(excess)) = payload.as_ref().map(RawJson::weigh) {
                     return Err(JobRefusal::PayloadTooMuch { excess });
                 }
                 if let Some(payload) = &payload
@@ -230,6 +229,10 @@ impl Job {
             | State::Suspended { .. }
             | State::Retrying { .. } => Err(JobRefusal::NotEnded { status: self.display_status() }),
         }
+    }
+
+    fn patched(&self, patch: Value) -> RawJson {
+        RawJson::from(merged(&self.spec.payload.value(), patch, 0))
     }
 
     fn discard(&self, reason: String) -> Decided {

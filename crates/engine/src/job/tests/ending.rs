@@ -60,7 +60,7 @@ fn ended_runs_cannot_be_canceled() {
 fn a_replay_opens_a_round_once_per_id() {
     let mut bench = TestJob::plain();
     Arc::make_mut(&mut bench.job.spec).max_retries = 2;
-    Arc::make_mut(&mut bench.job.spec).payload = json!({"a": 1, "b": {"c": 2, "d": 3}});
+    Arc::make_mut(&mut bench.job.spec).payload = json!({"a": 1, "b": {"c": 2, "d": 3}}).into();
     for _ in 0..2 {
         let fence = bench.claim();
         bench.finish(fence, failed("no")).unwrap();
