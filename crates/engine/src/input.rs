@@ -79,10 +79,10 @@ pub enum Input {
     },
 }
 
-/// The three ways a call ends, and two with an unknown outcome.
+/// The three ways a call ends, and two with an unknown outcome. `R` is the form of its result.
 #[derive(Debug, Clone, PartialEq)]
-pub enum CallOutcome {
-    Done(Arc<Value>),
+pub enum CallOutcome<R = Arc<Value>> {
+    Done(R),
     /// Not finished: ask again after `recheck_ms`, or wait for a report.
     Suspended {
         memo: Value,
@@ -95,6 +95,20 @@ pub enum CallOutcome {
     WorkerLost,
     /// The server that made the call is gone.
     ServerLost,
+}
+
+impl<R> CallOutcome<R> {
+    /// The same with the result in another form.
+    pub fn map_result<T>(self, form: impl FnOnce(R) -> T) -> CallOutcome<T> {
+        match self {
+            CallOutcome::Done(result) => CallOutcome::Done(form(result)),
+            CallOutcome::Suspended { memo, recheck_ms } => CallOutcome::Suspended { memo, recheck_ms },
+            CallOutcome::Failed(fault) => CallOutcome::Failed(fault),
+            CallOutcome::Canceled => CallOutcome::Canceled,
+            CallOutcome::WorkerLost => CallOutcome::WorkerLost,
+            CallOutcome::ServerLost => CallOutcome::ServerLost,
+        }
+    }
 }
 
 /// Facts that come with an input.

@@ -13,6 +13,7 @@ pub mod params;
 pub mod path;
 pub mod problem;
 pub mod project;
+pub mod raw_json;
 pub mod text;
 pub mod time;
 pub mod weight;

@@ -50,7 +50,7 @@ const SCRIPTS_MAX: usize = 32;
 const RECHECK_MS_MIN: u64 = 100;
 
 /// Raises the recheck interval of a suspended call to the minimum.
-pub(crate) fn clear_retry_delay(outcome: &mut CallOutcome) {
+pub(crate) fn raise_recheck_interval<R>(outcome: &mut CallOutcome<R>) {
     if let CallOutcome::Suspended { recheck_ms: Some(ms), .. } = outcome {
         *ms = RECHECK_MS_MIN.max(*ms);
     }
@@ -161,7 +161,7 @@ impl Calls {
             () = cancel.cancelled() => (CallOutcome::Canceled, Log::default()),
             ended = calling => ended,
         };
-        clear_retry_delay(&mut outcome);
+        raise_recheck_interval(&mut outcome);
         CallResult { outcome, worker: worker.into_inner(), log }
     }
 

@@ -18,7 +18,6 @@ mod reap;
 pub(crate) mod relay;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -30,6 +29,7 @@ use windlass_engine::id::JobId;
 use windlass_engine::input::CallOutcome;
 use windlass_engine::job::{Job, State};
 use windlass_engine::params::Params;
+use windlass_engine::raw_json::RawJson;
 use windlass_engine::time::Timestamp;
 use windlass_queue::{DispatchLimits, Dispatcher};
 use windlass_store::commit::JobChange;
@@ -87,7 +87,7 @@ pub struct LeasedJob {
     pub service: String,
     /// How urgent it is; higher goes first.
     pub priority: i32,
-    pub input: Arc<Value>,
+    pub input: RawJson,
     pub params: Params,
     pub memo: Option<Value>,
     pub created_at: Timestamp,
@@ -103,7 +103,7 @@ pub struct LeasedJob {
 pub struct JobEnd {
     pub job: JobId,
     pub fence: Fence,
-    pub outcome: CallOutcome,
+    pub outcome: CallOutcome<RawJson>,
     pub worker: Option<String>,
     /// Log lines of the attempt; kept only for the call of a run.
     pub log: Log,

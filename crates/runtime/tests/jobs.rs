@@ -14,6 +14,7 @@ use windlass_engine::definition::Strictness;
 use windlass_engine::event::Start;
 use windlass_engine::id::RunId;
 use windlass_engine::input::{CallOutcome, Input};
+use windlass_engine::raw_json::RawJson;
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_runtime::calls::log::Log;
 use windlass_runtime::jobs::{ClaimRequest, ClaimVerdict, JobEnd, LeasedJob};
@@ -86,7 +87,7 @@ async fn take(server: &Runtime) -> LeasedJob {
     claimed.expect("there was no job within the time of the test")
 }
 
-fn end(claimed: &LeasedJob, outcome: CallOutcome) -> JobEnd {
+fn end(claimed: &LeasedJob, outcome: CallOutcome<RawJson>) -> JobEnd {
     JobEnd {
         job: claimed.job,
         fence: claimed.fence,
@@ -98,7 +99,7 @@ fn end(claimed: &LeasedJob, outcome: CallOutcome) -> JobEnd {
 }
 
 fn done(claimed: &LeasedJob, value: Value) -> JobEnd {
-    end(claimed, CallOutcome::Done(Arc::new(value)))
+    end(claimed, CallOutcome::Done(value.into()))
 }
 
 async fn say(server: &Runtime, end: JobEnd) -> ClaimVerdict {
@@ -123,7 +124,7 @@ async fn a_worker_does_the_steps_of_a_run() {
         );
         let call = claimed.call.clone().unwrap();
         assert!(claimed.key.contains(&call.run.to_string()), "{}", claimed.key);
-        let twice = json!(claimed.input.as_i64().unwrap() * 2);
+        let twice = json!(claimed.input.value().as_i64().unwrap() * 2);
         assert_eq!(say(&server, done(&claimed, twice.clone())).await, ClaimVerdict::Ok);
         assert_eq!(say(&server, done(&claimed, twice)).await, ClaimVerdict::Ok);
         assert_eq!(say(&server, done(&claimed, json!("else"))).await, ClaimVerdict::Lost);
@@ -151,7 +152,8 @@ async fn workers_that_take_many_at_once_end_every_run_once() {
                 let wait = Duration::from_millis(300);
                 let claimed = server.jobs().claim(ClaimRequest { wait, ..claim(20) }).await.unwrap();
                 left.fetch_sub(claimed.len(), Ordering::SeqCst);
-                let twice = |claimed: &LeasedJob| done(claimed, json!(claimed.input.as_i64().unwrap() * 2));
+                let twice =
+                    |claimed: &LeasedJob| done(claimed, json!(claimed.input.value().as_i64().unwrap() * 2));
                 let ends = claimed.iter().map(twice).collect();
                 assert!(
                     server

@@ -137,7 +137,7 @@ async fn claim_all(servers: &[Runtime], n: usize) -> Vec<LeasedJob> {
 }
 
 fn done(claimed: &LeasedJob, value: Value) -> JobEnd {
-    let outcome = CallOutcome::Done(Arc::new(value));
+    let outcome = CallOutcome::Done(value.into());
     JobEnd {
         job: claimed.job,
         fence: claimed.fence,

@@ -1,5 +1,6 @@
 //! The HTTP contract of the native surface and of the queue platform surface: requests and responses as types. The
 //! server and its clients share them, and the OpenAPI document is made from them.
+//! Payloads and results are of a type `P`: a tree of values unless the caller wants another form.
 //!
 //! Requests refuse unknown fields. Responses may get more fields with time; clients ignore unknown ones.
 
@@ -92,4 +93,9 @@ pub struct List<T> {
     /// The cursor of the next page; absent or null on the last page.
     #[serde(default)]
     pub next: Option<String>,
+}
+
+/// Whether a payload or a result is left out of a request.
+fn is_default<P: Default + PartialEq>(value: &P) -> bool {
+    *value == P::default()
 }

@@ -117,7 +117,7 @@ async fn written_out(app: &App, mut row: JobRow) -> ApiResult<JobRow> {
     if !hashes.is_empty() {
         let found = app.store().blobs(app.project(), hashes).await?;
         let spec = Arc::make_mut(&mut row.job.spec);
-        spec.payload = blob::written_out(spec.payload.take(), &found).map_err(StoreError::from)?;
+        spec.payload = blob::written_out(&spec.payload, &found).map_err(StoreError::from)?;
     }
     Ok(row)
 }

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use windlass_engine::effect::CallSpec;
 use windlass_engine::params::{Blob, MissingBlob, ParamLayer, Params, StoredLayer};
+use windlass_engine::raw_json::RawJson;
 
 use crate::error::StoreError;
 use crate::job::JobRow;
@@ -41,7 +42,7 @@ pub fn blob_of(layer: &ParamLayer) -> &Blob {
 }
 
 /// The payload of the job that carries a call.
-pub(crate) fn call_payload(spec: &CallSpec) -> Value {
+pub(crate) fn call_payload(spec: &CallSpec) -> RawJson {
     let mut payload = json!({
         "input": *spec.input,
         "node": spec.node,
@@ -52,12 +53,45 @@ pub(crate) fn call_payload(spec: &CallSpec) -> Value {
         Some(stored) => payload[STORED] = json!(stored),
         None => payload["params"] = json!(spec.params),
     }
-    payload
+    RawJson::from(payload)
+}
+
+/// A call, read from the payload of the job that carries it.
+#[derive(Debug, Deserialize)]
+pub struct StoredCall {
+    #[serde(default)]
+    pub input: RawJson,
+    pub attempt: u32,
+    /// The idempotency key.
+    pub key: String,
+    #[serde(default)]
+    params: Params,
+    params_in: Option<Vec<StoredLayer>>,
+}
+
+impl StoredCall {
+    pub fn read(payload: &RawJson) -> Result<Self, StoreError> {
+        payload.read().map_err(|error| StoreError::Corrupt(format!("the payload of a call: {error}")))
+    }
+
+    /// The parameters; `found` has the large ones.
+    pub fn params(&self, found: &FoundBlobs) -> Result<Params, MissingBlob> {
+        match &self.params_in {
+            Some(layers) => StoredLayer::resolve(layers, |hash| found.get(hash).cloned()),
+            None => Ok(self.params.clone()),
+        }
+    }
 }
 
 /// The parameters in the payload of a call's job, in the stored form; `None` if they stand there themselves.
-fn stored_params(payload: &Value) -> Option<Vec<StoredLayer>> {
-    Vec::deserialize(payload.get(STORED)?).ok()
+fn stored_params(payload: &RawJson) -> Option<Vec<StoredLayer>> {
+    #[derive(Deserialize)]
+    struct StoredParams {
+        params_in: Vec<StoredLayer>,
+    }
+    // Few calls have large parameters; the texts of the others are not read.
+    let has_some = payload.as_str().contains(STORED);
+    has_some.then(|| payload.read::<StoredParams>().ok())?.map(|stored| stored.params_in)
 }
 
 /// The stored parameters of the call that a job carries. The payload of a plain job is its client's.
@@ -76,25 +110,16 @@ pub fn referenced_bytes(row: &JobRow) -> usize {
     layers_of(row).iter().map(StoredLayer::bytes).fold(0, usize::saturating_add)
 }
 
-/// The parameters of a call, from the payload of its job.
-pub fn params_of_call(payload: &Value, found: &FoundBlobs) -> Result<Params, MissingBlob> {
-    match stored_params(payload) {
-        Some(layers) => StoredLayer::resolve(&layers, |hash| found.get(hash).cloned()),
-        None => {
-            Ok(payload.get("params").and_then(|params| Params::deserialize(params).ok()).unwrap_or_default())
-        }
-    }
-}
-
 /// The payload of a call's job with its parameters written out.
-pub fn written_out(mut payload: Value, found: &FoundBlobs) -> Result<Value, MissingBlob> {
-    let params = params_of_call(&payload, found)?;
-    if let Some(fields) = payload.as_object_mut()
-        && fields.remove(STORED).is_some()
-    {
+pub fn written_out(payload: &RawJson, found: &FoundBlobs) -> Result<RawJson, MissingBlob> {
+    let Some(layers) = stored_params(payload) else { return Ok(payload.clone()) };
+    let params = StoredLayer::resolve(&layers, |hash| found.get(hash).cloned())?;
+    let mut value = payload.value();
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove(STORED);
         fields.insert("params".to_owned(), Value::Object(params.to_map()));
     }
-    Ok(payload)
+    Ok(RawJson::from(value))
 }
 
 impl From<MissingBlob> for StoreError {

@@ -5,6 +5,7 @@ use windlass_engine::counter::{Fence, Revision};
 use windlass_engine::id::{JobId, RunId, ScheduleId};
 use windlass_engine::job::{Job, JobSpec, State};
 use windlass_engine::path::NodePath;
+use windlass_engine::raw_json::RawJson;
 use windlass_engine::retry::Fault;
 use windlass_engine::time::Timestamp;
 
@@ -166,7 +167,7 @@ pub(crate) fn without_payload(spec: &JobSpec) -> JobSpec {
         name: name.clone(),
         queue: queue.clone(),
         priority: *priority,
-        payload: serde_json::Value::Null,
+        payload: RawJson::default(),
         dedup_key: dedup_key.clone(),
         unique_for_ms: *unique_for_ms,
         limit_key: limit_key.clone(),

@@ -13,9 +13,7 @@ use windlass_engine::path::NodePath;
 use windlass_engine::project::Project;
 use windlass_engine::run::Run;
 use windlass_store::Store;
-use windlass_store::blob::{
-    FoundBlobs, blob_of, blobs_of_jobs, params_of_call, referenced_bytes, written_out,
-};
+use windlass_store::blob::{FoundBlobs, StoredCall, blob_of, blobs_of_jobs, referenced_bytes, written_out};
 use windlass_store::commit::Commit;
 use windlass_store::job::{JobQuery, JobRow};
 use windlass_store::outbox::{Delivery, Message};
@@ -67,13 +65,13 @@ pub async fn jobs_refer_to_large_params_and_share_them(store: &dyn Store) {
     let mut shared = Vec::new();
     for row in &rows {
         let payload = &row.job.spec.payload;
-        assert!(payload.to_string().len() < 1_000, "{payload}");
+        assert!(payload.as_str().len() < 1_000, "{payload}");
         assert!(referenced_bytes(row) > 20_000);
         let hashes = blobs_of_jobs([row]);
         assert_eq!(hashes.len(), 1);
         let blobs = store.blobs(&Project::DEFAULT, hashes).await.unwrap();
-        assert_eq!(json!(params_of_call(payload, &blobs).unwrap()), expected);
-        assert_eq!(written_out(payload.clone(), &blobs).unwrap()["params"], expected);
+        assert_eq!(json!(StoredCall::read(payload).unwrap().params(&blobs).unwrap()), expected);
+        assert_eq!(written_out(payload, &blobs).unwrap().value()["params"], expected);
         shared.extend(blobs.into_values());
     }
     assert!(shared.iter().all(|layer| Arc::ptr_eq(layer, &shared[0])), "a blob is in memory once");

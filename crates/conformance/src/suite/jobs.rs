@@ -26,7 +26,7 @@ fn claim() -> JobInput {
 }
 
 fn done(fence: u64) -> JobInput {
-    JobInput::Finish { fence: Fence(fence), outcome: JobOutcome::Done { result: json!({"ok": true}) } }
+    JobInput::Finish { fence: Fence(fence), outcome: JobOutcome::Done { result: json!({"ok": true}).into() } }
 }
 
 fn failed(fence: u64) -> JobInput {
@@ -56,7 +56,7 @@ async fn ready(store: &dyn Store, queues: &[&str], services: &[&str], now: i64) 
 pub async fn a_job_reads_back_as_it_was_written(store: &dyn Store) {
     let fixture = StoreFixture::new(store).await;
     let payload = json!({"text": "ß\u{1f980}", "n": [1, 2.5, null], "big": 9_007_199_254_740_993_i64});
-    let spec = JobSpec { payload, priority: -7, timeout_ms: 5, ..keyed("default", "k") };
+    let spec = JobSpec { payload: payload.into(), priority: -7, timeout_ms: 5, ..keyed("default", "k") };
     let commit = fixture.job(1, spec, at(5));
     let written = commit.jobs[0].clone();
     fixture.commit(commit).await.unwrap();

@@ -6,6 +6,7 @@ use windlass_engine::counter::Fence;
 use windlass_engine::id::JobId;
 use windlass_engine::job::{JobInput, JobOutcome, JobSpec};
 use windlass_engine::project::Project;
+use windlass_engine::raw_json::RawJson;
 use windlass_store::Store;
 use windlass_store::commit::{Commit, QueueGuard};
 use windlass_store::error::{StoreError, Subject};
@@ -137,7 +138,7 @@ pub async fn jobs_that_workers_hold_are_found_by_queue(store: &dyn Store) {
     for n in [1, 2, 5] {
         fixture.submit(n, claim(), at(2)).await.unwrap();
     }
-    let done = JobInput::Finish { fence: Fence(1), outcome: JobOutcome::Done { result: 1.into() } };
+    let done = JobInput::Finish { fence: Fence(1), outcome: JobOutcome::Done { result: RawJson::default() } };
     fixture.submit(2, done, at(3)).await.unwrap();
     fixture.submit(3, claim(), at(3)).await.unwrap();
     let held = store.held(&Project::DEFAULT, "q".to_owned()).await.unwrap();

@@ -43,7 +43,7 @@ fn input(n: u64, fence: Fence) -> JobInput {
     let fault = || Fault::new(FaultKind::Error, "no");
     match n % 10 {
         0..=2 => JobInput::Claim { worker: "w".to_owned(), lease_ms: 1_000 },
-        3 => finish(JobOutcome::Done { result: json!(1) }),
+        3 => finish(JobOutcome::Done { result: json!(1).into() }),
         4 => finish(JobOutcome::Failed { fault: fault(), retry_after_ms: None }),
         5 => finish(JobOutcome::Failed { fault: fault().permanent(), retry_after_ms: None }),
         6 => finish(JobOutcome::Suspended { memo: json!(1), recheck_ms: 5_000 }),

@@ -87,7 +87,7 @@ pub async fn a_call_through_the_queue_makes_a_job_that_can_be_claimed(store: &dy
     assert_eq!((call.run, call.node.as_str(), call.fence.0), (run_id(1), "a", 1));
     let spec = &ready[0].job.spec;
     assert_eq!((spec.run, spec.timeout_ms, spec.attempts_max()), (Some(run_id(1)), 5_000, 1));
-    assert_eq!(spec.payload["params"], json!({"w": 3}));
+    assert_eq!(spec.payload.value()["params"], json!({"w": 3}));
 }
 
 /// The claimed job of a call, ended with this result.
@@ -95,7 +95,10 @@ async fn finished(store: &dyn Store, id: JobId, now: i64) -> Vec<JobChange> {
     let mut row = store.job(&Project::DEFAULT, id).await.unwrap().unwrap();
     for input in [
         JobInput::Claim { worker: "w".to_owned(), lease_ms: 0 },
-        JobInput::Finish { fence: Fence(1), outcome: job::JobOutcome::Done { result: json!("small") } },
+        JobInput::Finish {
+            fence: Fence(1),
+            outcome: job::JobOutcome::Done { result: json!("small").into() },
+        },
     ] {
         let events = row.job.decide(input, at(now)).unwrap();
         events.iter().for_each(|event| row.job.apply(event, at(now)));

@@ -10,6 +10,7 @@ use windlass_engine::job::{Job, JobInput, JobSpec};
 use windlass_engine::journal::Entry;
 use windlass_engine::money::{Amount, Movement};
 use windlass_engine::project::Project;
+use windlass_engine::raw_json::RawJson;
 use windlass_engine::time::Timestamp;
 use windlass_store::Memory;
 use windlass_store::account::{LedgerQuery, Posting};
@@ -115,7 +116,9 @@ fn job_change(store: &Memory, n: u64, key: u8, ask: &JobAsk) -> Option<JobChange
         (_, None) => return None,
         (JobAsk::Claim, Some(row)) => (JobInput::Claim { worker: "w".to_owned(), lease_ms: 0 }, row.rev),
         (JobAsk::Finish, Some(row)) => {
-            let outcome = windlass_engine::job::JobOutcome::Done { result: key.into() };
+            let outcome = windlass_engine::job::JobOutcome::Done {
+                result: RawJson::from(serde_json::Value::from(key)),
+            };
             (JobInput::Finish { fence: row.job.fence, outcome }, row.rev)
         }
         (JobAsk::Cancel, Some(row)) => (JobInput::Cancel, row.rev),

@@ -293,7 +293,7 @@ fn the_task_queue_is_the_jobs_of_runs() {
                 let task = call.run.uuid();
                 let ids = (format!("{}.{}", job.id.uuid(), job.fence), format!("task-{task}"), node);
                 let worker = job.attempts.last().and_then(|attempt| attempt.worker.clone());
-                let payload = &job.spec.payload;
+                let payload = job.spec.payload.value();
                 let input = serde_json::json!({
                     "input": payload["input"], "params": payload["params"],
                     "run_id": format!("{task}.{}", call.fence),

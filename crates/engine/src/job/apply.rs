@@ -11,10 +11,12 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::counter::Fence;
+use crate::raw_json::RawJson;
 use crate::time::Timestamp;
 
-use super::attempt::some;
 use super::{
     Attempt, AttemptStatus, FailedAttemptNext, Job, JobEvent, JobOutcome, REMEMBERED, Round, State, charge,
 };
@@ -42,7 +44,7 @@ impl Job {
                 self.state = State::Succeeded;
                 self.memo = None;
                 let attempt = self.current();
-                attempt.result = some(result);
+                attempt.result = some(result, RawJson::is_null);
                 attempt.end(AttemptStatus::Succeeded, at);
             }
             JobEvent::AttemptFailed { fault, loss, fate, .. } => {
@@ -57,7 +59,7 @@ impl Job {
             }
             JobEvent::Suspended { memo, until, .. } => {
                 self.state = State::Suspended { until: *until };
-                self.memo = some(memo);
+                self.memo = some(memo, Value::is_null);
                 self.current().next_retry_at = Some(*until);
             }
             JobEvent::Released { .. } => {
@@ -140,7 +142,7 @@ impl Job {
         self.memo = None;
         let attempt = self.current();
         match outcome {
-            Some(JobOutcome::Done { result }) => attempt.result = some(result),
+            Some(JobOutcome::Done { result }) => attempt.result = some(result, RawJson::is_null),
             Some(JobOutcome::Failed { fault, .. }) => attempt.error = Some(fault.clone()),
             Some(JobOutcome::Suspended { .. }) | None => {}
         }
@@ -163,6 +165,11 @@ impl Job {
         let last = self.attempts.len() - 1;
         &mut self.attempts[last]
     }
+}
+
+/// The value, unless it is null.
+fn some<T: Clone>(value: &T, is_null: impl Fn(&T) -> bool) -> Option<T> {
+    Some(value).filter(|value| !is_null(value)).cloned()
 }
 
 fn forget_oldest<T>(list: &mut Vec<T>) {

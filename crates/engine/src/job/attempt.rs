@@ -1,11 +1,11 @@
 //! One try at a job, as it is shown and stored: a row.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use uuid::Uuid;
 
 use crate::counter::Fence;
 use crate::id::JobId;
+use crate::raw_json::RawJson;
 use crate::retry::Fault;
 use crate::time::Timestamp;
 
@@ -47,7 +47,7 @@ pub struct Attempt {
     pub created_at: Timestamp,
     pub started_at: Option<Timestamp>,
     pub finished_at: Option<Timestamp>,
-    pub result: Option<Value>,
+    pub result: Option<RawJson>,
     pub error: Option<Fault>,
     pub next_retry_at: Option<Timestamp>,
 }
@@ -84,7 +84,8 @@ impl Attempt {
             // Null is kept as nothing: stores cannot tell the two apart.
             JobOutcome::Done { result } => match self.status {
                 AttemptStatus::Succeeded | AttemptStatus::Canceled => {
-                    self.error.is_none() && self.result.as_ref().unwrap_or(&Value::Null) == result
+                    let known = self.result.as_ref();
+                    self.error.is_none() && known.map_or_else(|| result.is_null(), |known| known == result)
                 }
                 AttemptStatus::Queued
                 | AttemptStatus::Running
@@ -105,9 +106,4 @@ pub fn attempt_id(job: JobId, number: u32) -> Uuid {
     let mut bytes = *job.uuid().as_bytes();
     bytes[12..].copy_from_slice(&number.to_be_bytes());
     Uuid::from_bytes(bytes)
-}
-
-/// The value, unless it is null.
-pub(super) fn some(value: &Value) -> Option<Value> {
-    Some(value).filter(|value| !value.is_null()).cloned()
 }

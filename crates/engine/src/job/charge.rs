@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{Job, JobSpec, State};
 use crate::counter::Fence;
 use crate::money::{self, Amount, Bill, MoneyFault, Movement, job_charge_key};
+use crate::raw_json::RawJson;
 use crate::reference::{Facts, Root};
 
 /// The charge of one round; zero without a price or without an account.
@@ -16,10 +17,10 @@ pub(super) fn estimate(spec: &JobSpec) -> Result<Option<Amount>, MoneyFault> {
 }
 
 /// The same for another payload.
-pub(super) fn estimate_of(spec: &JobSpec, payload: &Value) -> Result<Option<Amount>, MoneyFault> {
+pub(super) fn estimate_of(spec: &JobSpec, payload: &RawJson) -> Result<Option<Amount>, MoneyFault> {
     match &spec.price {
         Some(price) if spec.account.is_some() && spec.run.is_none() => {
-            money::estimate(None, Some(price), &Known { payload, result: None })
+            money::estimate(None, Some(price), &Known { payload: payload.value(), result: None })
         }
         Some(_) | None => Ok(None),
     }
@@ -66,30 +67,31 @@ impl Job {
     /// The cost of the round. A result with a nonsensical cost is no reason to lose the result: the
     /// estimate stands.
     fn actual(&self, estimate: Amount) -> Amount {
-        let known = Known { payload: &self.spec.payload, result: self.latest().result.as_ref() };
+        let result = self.latest().result.as_ref().map(RawJson::value);
+        let known = Known { payload: self.spec.payload.value(), result };
         money::actual(None, self.spec.price.as_ref(), &known, estimate).unwrap_or(estimate)
     }
 }
 
 /// Facts for a price: the payload is the params and the input of the job.
-struct Known<'a> {
-    payload: &'a Value,
-    result: Option<&'a Value>,
+struct Known {
+    payload: Value,
+    result: Option<Value>,
 }
 
-impl Facts for Known<'_> {
+impl Facts for Known {
     fn root(&self, root: &Root) -> Option<Cow<'_, Value>> {
         match root {
-            Root::Params | Root::Input => Some(Cow::Borrowed(self.payload)),
-            Root::Result => self.result.map(Cow::Borrowed),
+            Root::Params | Root::Input => Some(Cow::Borrowed(&self.payload)),
+            Root::Result => self.result.as_ref().map(Cow::Borrowed),
             Root::Shared | Root::Output(_) | Root::Error(_) | Root::Status(_) | Root::Anywhere => None,
         }
     }
 
     fn field(&self, root: &Root, key: &str) -> Option<Cow<'_, Value>> {
         let value = match root {
-            Root::Params | Root::Input => Some(self.payload),
-            Root::Result => self.result,
+            Root::Params | Root::Input => Some(&self.payload),
+            Root::Result => self.result.as_ref(),
             Root::Shared | Root::Output(_) | Root::Error(_) | Root::Status(_) | Root::Anywhere => None,
         };
         value?.get(key).map(Cow::Borrowed)
@@ -117,7 +119,13 @@ mod tests {
             actual_units: Some(json!("$result.seconds")),
         };
         let account = Some("payer".to_owned());
-        JobSpec { price: Some(price), account, payload, max_retries: 2, ..JobSpec::new("tts", "q") }
+        JobSpec {
+            price: Some(price),
+            account,
+            payload: payload.into(),
+            max_retries: 2,
+            ..JobSpec::new("tts", "q")
+        }
     }
 
     struct ChargedJob {
@@ -173,7 +181,7 @@ mod tests {
     fn a_job_is_charged_when_it_is_made_and_settled_by_its_result() {
         let mut bench = ChargedJob::new(json!({"seconds": 10}));
         assert_eq!(bench.money(), (30, 70));
-        bench.finish(JobOutcome::Done { result: json!({"seconds": 4}) });
+        bench.finish(JobOutcome::Done { result: json!({"seconds": 4}).into() });
         assert_eq!(bench.money(), (72, 0));
         assert_eq!(bench.job.cost(), Some(Bill { estimated: Amount(70), actual: Amount(28) }));
     }
@@ -184,7 +192,7 @@ mod tests {
             [json!(null), json!({"seconds": -1}), json!({"seconds": "many"}), json!({"seconds": 99})]
         {
             let mut bench = ChargedJob::new(json!({"seconds": 10}));
-            bench.finish(JobOutcome::Done { result: result.clone() });
+            bench.finish(JobOutcome::Done { result: result.clone().into() });
             assert_eq!(bench.money(), (30, 0), "{result}");
         }
     }
@@ -208,7 +216,7 @@ mod tests {
         bench.tell(JobInput::Claim { worker: "w".to_owned(), lease_ms: 0 }).unwrap();
         bench.tell(JobInput::Cancel).unwrap();
         assert_eq!(bench.money(), (30, 70));
-        let outcome = JobOutcome::Done { result: json!({"seconds": 10}) };
+        let outcome = JobOutcome::Done { result: json!({"seconds": 10}).into() };
         bench.tell(JobInput::Finish { fence: Fence(1), outcome }).unwrap();
         assert_eq!(bench.money(), (100, 0));
     }
@@ -223,7 +231,7 @@ mod tests {
         assert!(matches!(refused, Err(JobRefusal::NoAmount { .. })), "{refused:?}");
         bench.tell(replay(patch)).unwrap();
         assert_eq!(bench.money(), (79, 21));
-        bench.finish(JobOutcome::Done { result: json!({"seconds": 3}) });
+        bench.finish(JobOutcome::Done { result: json!({"seconds": 3}).into() });
         assert_eq!((bench.money(), bench.book.movements().count()), ((79, 0), 5));
     }
 

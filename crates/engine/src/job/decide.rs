@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use crate::counter::Fence;
 use crate::id::mix;
 use crate::limits;
+use crate::raw_json::RawJson;
 use crate::retry::{Fault, FaultKind};
 use crate::time::Timestamp;
 use crate::weight::weigh;
@@ -211,9 +212,8 @@ impl Job {
         }
         match &self.state {
             State::Failed { .. } | State::Canceled => {
-                let payload =
-                    patch.filter(|patch| !patch.is_null()).map(|patch| merged(&self.spec.payload, patch, 0));
-                if let Some(Err(excess)) = payload.as_ref().map(weigh) {
+                let payload = patch.filter(|patch| !patch.is_null()).map(|patch| self.patched(patch));
+                if let Some(Err(excess)) = payload.as_ref().map(RawJson::weigh) {
                     return Err(JobRefusal::PayloadTooMuch { excess });
                 }
                 if let Some(payload) = &payload
@@ -231,6 +231,10 @@ impl Job {
             | State::Suspended { .. }
             | State::Retrying { .. } => Err(JobRefusal::NotEnded { status: self.display_status() }),
         }
+    }
+
+    fn patched(&self, patch: Value) -> RawJson {
+        RawJson::from(merged(&self.spec.payload.value(), patch, 0))
     }
 
     fn discard(&self, reason: String) -> Decided {
@@ -309,15 +313,15 @@ impl Job {
 
 /// A result or memo beyond the limits of one value fails the attempt for good: another would be as large.
 fn within_limits(outcome: JobOutcome) -> JobOutcome {
-    let (what, value) = match &outcome {
-        JobOutcome::Done { result } => ("the result", result),
-        JobOutcome::Suspended { memo, .. } => ("the memo", memo),
+    let (part, weight) = match &outcome {
+        JobOutcome::Done { result } => ("the result", result.weigh()),
+        JobOutcome::Suspended { memo, .. } => ("the memo", weigh(memo)),
         JobOutcome::Failed { .. } => return outcome,
     };
-    match weigh(value) {
+    match weight {
         Ok(_) => outcome,
         Err(excess) => {
-            let fault = Fault::new(FaultKind::Limit, format!("{what} {excess}")).permanent();
+            let fault = Fault::new(FaultKind::Limit, format!("{part} {excess}")).permanent();
             JobOutcome::Failed { fault, retry_after_ms: None }
         }
     }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::counter::Fence;
 use crate::id::JobId;
 use crate::money::{Amount, MoneyFault};
+use crate::raw_json::RawJson;
 use crate::retry::Fault;
 use crate::time::Timestamp;
 use crate::weight::Excess;
@@ -19,7 +20,7 @@ use super::JobSpec;
 #[serde(rename_all = "snake_case", tag = "outcome")]
 pub enum JobOutcome {
     Done {
-        result: Value,
+        result: RawJson,
     },
     Failed {
         fault: Fault,
@@ -105,7 +106,7 @@ pub enum JobEvent {
     },
     Succeeded {
         fence: Fence,
-        result: Value,
+        result: RawJson,
     },
     /// The attempt failed or was lost.
     AttemptFailed {
@@ -136,7 +137,7 @@ pub enum JobEvent {
         replay_id: Option<String>,
         priority: i32,
         /// The whole payload, when it was changed.
-        payload: Option<Value>,
+        payload: Option<RawJson>,
         /// Not before; absent = at once.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         due: Option<Timestamp>,

@@ -1,15 +1,14 @@
 //! The specification of a job, and its validation.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::id::RunId;
 use crate::limits;
 use crate::money::Price;
 use crate::problem::{Problem, Problems};
+use crate::raw_json::RawJson;
 use crate::retry::{Backoff, CAP_MS_DEFAULT, Policy};
 use crate::time::{LATEST, Timestamp};
-use crate::weight::weigh;
 
 /// Attempts of a round unless the job says otherwise.
 pub const MAX_RETRIES_DEFAULT: u32 = 3;
@@ -29,7 +28,7 @@ pub struct JobSpec {
     #[serde(default)]
     pub priority: i32,
     #[serde(default)]
-    pub payload: Value,
+    pub payload: RawJson,
     /// Among open jobs of a queue there is one with this key; empty = no matter.
     #[serde(default)]
     pub dedup_key: String,
@@ -90,7 +89,7 @@ impl JobSpec {
             name: name.into(),
             queue: queue.into(),
             priority: 0,
-            payload: Value::Null,
+            payload: RawJson::default(),
             dedup_key: String::new(),
             unique_for_ms: 0,
             limit_key: String::new(),
@@ -136,7 +135,7 @@ impl JobSpec {
         }
         // A worker reads it inside a response, and JSON readers have limits. Calls of runs were weighed by the run.
         if self.run.is_none()
-            && let Err(excess) = weigh(&self.payload)
+            && let Err(excess) = self.payload.weigh()
         {
             problems.error("$.payload", format!("it {excess}; send a reference to it"));
         }
@@ -218,7 +217,7 @@ mod tests {
     #[test]
     fn a_payload_that_no_worker_could_read_is_refused() {
         let deep = |n| (0..n).fold(serde_json::json!(1), |inner, _| serde_json::json!([inner]));
-        let spec = |n| JobSpec { payload: deep(n), ..JobSpec::new("a", "b") };
+        let spec = |n| JobSpec { payload: deep(n).into(), ..JobSpec::new("a", "b") };
         assert_eq!(spec(63).problems(), []);
         assert_eq!(spec(64).problems()[0].path, "$.payload");
     }

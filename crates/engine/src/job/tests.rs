@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::counter::Fence;
+use crate::raw_json::RawJson;
 use crate::retry::FaultKind;
 
 mod ending;
@@ -60,7 +61,7 @@ impl TestJob {
 }
 
 fn done(n: i64) -> JobOutcome {
-    JobOutcome::Done { result: json!(n) }
+    JobOutcome::Done { result: json!(n).into() }
 }
 
 fn failed(message: &str) -> JobOutcome {
@@ -318,7 +319,7 @@ fn a_bad_specification_makes_no_job() {
 
 #[test]
 fn a_null_result_is_heard_twice_even_from_the_store() {
-    let null = JobOutcome::Done { result: Value::Null };
+    let null = JobOutcome::Done { result: RawJson::default() };
     let mut bench = TestJob::plain();
     let fence = bench.claim();
     bench.finish(fence, null.clone()).unwrap();
@@ -327,5 +328,5 @@ fn a_null_result_is_heard_twice_even_from_the_store() {
     let mut bench = TestJob::plain();
     let fence = bench.claim();
     bench.finish(fence, failed("x")).unwrap();
-    assert!(bench.finish(fence, JobOutcome::Done { result: Value::Null }).is_err());
+    assert!(bench.finish(fence, JobOutcome::Done { result: RawJson::default() }).is_err());
 }

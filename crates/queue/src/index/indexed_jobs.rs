@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use windlass_engine::counter::Revision;
 use windlass_engine::id::JobId;
-use windlass_engine::weight;
+use windlass_engine::limits;
+use windlass_engine::weight::{Excess, weigh};
 use windlass_store::job::JobRow;
 
 use crate::dispatcher::DispatchLimits;
@@ -182,7 +183,7 @@ impl IndexedJobs {
 /// The approximate bytes of a job.
 pub(super) fn weight_of(row: &JobRow) -> usize {
     // A value that is too deep to weigh counts as the largest possible one.
-    let weigh = |value| weight::weigh(value).unwrap_or(windlass_engine::limits::SHARED_BYTES);
+    let bytes = |weight: Result<usize, Excess>| weight.unwrap_or(limits::SHARED_BYTES);
     let job = &row.job;
-    ROW_BYTES + weigh(&job.spec.payload) + job.memo.as_ref().map_or(0, weigh)
+    ROW_BYTES + bytes(job.spec.payload.weigh()) + job.memo.as_ref().map_or(0, |memo| bytes(weigh(memo)))
 }

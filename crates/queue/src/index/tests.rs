@@ -12,6 +12,7 @@ use uuid::Uuid;
 use windlass_engine::counter::Revision;
 use windlass_engine::id::{JobId, RunId};
 use windlass_engine::job::{Job, JobInput, JobOutcome, JobSpec};
+use windlass_engine::raw_json::RawJson;
 use windlass_engine::share::Share;
 use windlass_engine::time::Timestamp;
 use windlass_store::job::{JobRow, ReadyCursor};
@@ -255,7 +256,10 @@ impl IndexTest {
                 let Some(id) = self.running.pop() else { return };
                 let row = self.stored[&id].clone();
                 let input = if done {
-                    JobInput::Finish { fence: row.job.fence, outcome: JobOutcome::Done { result: 1.into() } }
+                    JobInput::Finish {
+                        fence: row.job.fence,
+                        outcome: JobOutcome::Done { result: RawJson::default() },
+                    }
                 } else {
                     JobInput::Release { fence: row.job.fence }
                 };

@@ -10,7 +10,9 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use windlass_engine::input::CallOutcome;
+use windlass_engine::raw_json::RawJson;
 use windlass_engine::retry::{Fault, FaultKind};
+use windlass_engine::weight::Excess;
 use windlass_store::worker::{WorkerBeat, WorkerRow};
 
 use crate::RuntimeError;
@@ -144,6 +146,7 @@ impl Calls {
         let (run, node) = call.map(|call| (call.run, call.node)).unzip();
         let memo = memo.filter(|memo| !memo.is_null()).map(Arc::new);
         let function = self.settings().functions.find(&service).cloned();
+        let input = Arc::new(input.value());
         let call = FunctionCall { service, run, node, attempt, key, input, params, memo, deadline, logger };
         tokio::spawn(async move {
             match function {
@@ -190,6 +193,7 @@ impl Calls {
     }
 
     async fn tell_end(&self, job: &LeasedJob, outcome: CallOutcome, log: Log, id: &str) {
+        let outcome = written(outcome);
         for _ in 0..TELLINGS {
             let end = JobEnd {
                 job: job.job,
@@ -210,5 +214,16 @@ impl Calls {
                 () = self.stopped() => return,
             }
         }
+    }
+}
+
+/// The outcome with its result as text. A result that is nested too deep for readers of JSON is a failure.
+fn written(outcome: CallOutcome) -> CallOutcome<RawJson> {
+    match outcome.map_result(|result| RawJson::from(&*result)) {
+        CallOutcome::Done(result) if result.weigh() == Err(Excess::Deep) => {
+            let message = format!("its result {}: flatten it", Excess::Deep);
+            CallOutcome::Failed(Fault::new(FaultKind::Error, message).permanent())
+        }
+        outcome => outcome,
     }
 }

@@ -9,6 +9,7 @@ use windlass_engine::input::{CallOutcome, Input};
 use windlass_engine::job::{JobInput, JobRefusal};
 use windlass_engine::money::Amount;
 use windlass_engine::project::Project;
+use windlass_engine::raw_json::RawJson;
 use windlass_engine::time::Timestamp;
 use windlass_store::StoreError;
 use windlass_store::commit::{Commit, JobChange};
@@ -167,13 +168,14 @@ impl Jobs {
         &self,
         row: &JobRow,
         change: JobChange,
-        outcome: CallOutcome,
+        outcome: CallOutcome<RawJson>,
         worker: Option<String>,
         log: Log,
     ) -> Result<EndOutcome, RuntimeError> {
         let Some(call) = &row.origin.call else {
             return self.end_alone(change).await;
         };
+        let outcome = outcome.map_result(|result| Arc::new(result.value()));
         let log = Some(AttemptLog { node: call.node.clone(), fence: call.fence, log });
         let input = Input::CallEnded { node: call.node.clone(), fence: call.fence, outcome, worker };
         let extra = ExtraWrites { jobs: vec![change.clone()], log, ..ExtraWrites::default() };

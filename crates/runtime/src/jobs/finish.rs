@@ -7,6 +7,7 @@ use windlass_engine::counter::Fence;
 use windlass_engine::id::JobId;
 use windlass_engine::input::CallOutcome;
 use windlass_engine::job::{Job, JobInput, JobOutcome, State, Verdict as JobVerdict};
+use windlass_engine::raw_json::RawJson;
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_store::StoreError;
 use windlass_store::job::JobRow;
@@ -15,7 +16,7 @@ use super::change::{EndOutcome, moved};
 use super::{ClaimVerdict, JobEnd};
 use crate::RuntimeError;
 use crate::bounded::map_concurrent;
-use crate::calls::clear_retry_delay;
+use crate::calls::raise_recheck_interval;
 use crate::jobs::Jobs;
 use crate::part::RuntimePart;
 
@@ -32,7 +33,7 @@ impl Jobs {
     /// Takes the ends of jobs, each for itself.
     pub async fn finish(&self, mut ends: Vec<JobEnd>) -> Vec<Result<ClaimVerdict, RuntimeError>> {
         for end in &mut ends {
-            clear_retry_delay(&mut end.outcome);
+            raise_recheck_interval(&mut end.outcome);
             if let CallOutcome::Failed(fault) = &mut end.outcome {
                 fault.retry_after_ms = end.retry_after_ms;
             }
@@ -114,10 +115,10 @@ fn asked(row: &JobRow, end: &JobEnd) -> JobInput {
 
 /// The outcome as the job stores it. A run decides itself about retries and rechecks of its calls, so the job of a call
 /// is over.
-fn recorded(outcome: &CallOutcome, is_call: bool, retry_after_ms: Option<u64>) -> JobOutcome {
+fn recorded(outcome: &CallOutcome<RawJson>, is_call: bool, retry_after_ms: Option<u64>) -> JobOutcome {
     match outcome {
-        CallOutcome::Done(value) => JobOutcome::Done { result: (**value).clone() },
-        CallOutcome::Suspended { memo, .. } if is_call => JobOutcome::Done { result: memo.clone() },
+        CallOutcome::Done(result) => JobOutcome::Done { result: result.clone() },
+        CallOutcome::Suspended { memo, .. } if is_call => JobOutcome::Done { result: memo.into() },
         CallOutcome::Suspended { memo, recheck_ms } => {
             let recheck_ms = recheck_ms.unwrap_or(RECHECK_MS_DEFAULT);
             JobOutcome::Suspended { memo: memo.clone(), recheck_ms }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use windlass_engine::id::JobId;
 use windlass_engine::input::CallOutcome;
 use windlass_engine::job::{Job, JobInput, State};
+use windlass_engine::raw_json::RawJson;
 use windlass_engine::retry::FaultKind;
 use windlass_engine::time::{LATEST, Timestamp};
 use windlass_store::StoreError;
@@ -238,7 +239,7 @@ fn heard_by(job: &Job, started_at: Timestamp) -> Option<Timestamp> {
 }
 
 /// The outcome of an expired job, for its run.
-fn outcome(job: &Job) -> CallOutcome {
+fn outcome(job: &Job) -> CallOutcome<RawJson> {
     match &job.latest().error {
         Some(fault) if fault.kind == FaultKind::Lost => CallOutcome::WorkerLost,
         Some(fault) => CallOutcome::Failed(fault.clone()),

@@ -9,6 +9,7 @@ mod time;
 mod workers;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::task::Poll;
 
 use serde_json::json;
@@ -38,7 +39,7 @@ async fn on_disk() -> Runtime {
 }
 
 fn spec(queue: &str) -> JobSpec {
-    JobSpec { payload: json!({"n": 1}), ..JobSpec::new("work", queue) }
+    JobSpec { payload: json!({"n": 1}).into(), ..JobSpec::new("work", queue) }
 }
 
 /// A job that is tried again at once.
@@ -53,10 +54,10 @@ fn claim_of(queue: &str, max: usize, wait: Duration) -> ClaimRequest {
 }
 
 fn done(claimed: &LeasedJob, value: Value) -> JobEnd {
-    end(claimed, CallOutcome::Done(Arc::new(value)))
+    end(claimed, CallOutcome::Done(value.into()))
 }
 
-fn end(claimed: &LeasedJob, outcome: CallOutcome) -> JobEnd {
+fn end(claimed: &LeasedJob, outcome: CallOutcome<RawJson>) -> JobEnd {
     JobEnd {
         job: claimed.job,
         fence: claimed.fence,
@@ -134,7 +135,7 @@ async fn a_claimed_job_has_everything_its_worker_needs() {
     let claimed = server.take_one("q").await;
     assert_eq!((claimed.job, claimed.fence, claimed.attempt), (ids[0], Fence(1), 1));
     assert_eq!((claimed.queue.as_str(), claimed.service.as_str()), ("q", "work"));
-    assert_eq!((&*claimed.input, claimed.params.is_empty()), (&json!({"n": 1}), true));
+    assert_eq!((claimed.input.value(), claimed.params.is_empty()), (json!({"n": 1}), true));
     assert_eq!(claimed.key, ids[0].to_string());
     assert_eq!(claimed.lease_until, claimed.started_at.after(30_000));
     assert_eq!(claimed.deadline, Some(claimed.started_at.after(5_000)));

@@ -104,7 +104,7 @@ impl Runs {
         if let Input::CallEnded { node, fence, outcome, .. } = &mut input
             && extra.log.is_none()
         {
-            crate::calls::clear_retry_delay(outcome);
+            crate::calls::raise_recheck_interval(outcome);
             extra.log = Some(AttemptLog { node: node.clone(), fence: *fence, log });
         }
         match self.submit_admitted(run, input, extra, permit).await {

@@ -62,7 +62,7 @@ fn on_disk() -> Arc<dyn Store> {
 }
 
 fn spec() -> JobSpec {
-    JobSpec { payload: json!({"n": 1}), ..JobSpec::new("tick", "q") }
+    JobSpec { payload: json!({"n": 1}).into(), ..JobSpec::new("tick", "q") }
 }
 
 fn hourly() -> ScheduleDraft {

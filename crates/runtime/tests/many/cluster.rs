@@ -157,7 +157,7 @@ pub(crate) fn calls(func: &str) -> Value {
 }
 
 pub(crate) fn spec(queue: &str) -> JobSpec {
-    JobSpec { payload: json!({"n": 1}), ..JobSpec::new("work", queue) }
+    JobSpec { payload: json!({"n": 1}).into(), ..JobSpec::new("work", queue) }
 }
 
 pub(crate) fn claim(queue: &str, max: usize, wait: Duration) -> ClaimRequest {
@@ -166,7 +166,7 @@ pub(crate) fn claim(queue: &str, max: usize, wait: Duration) -> ClaimRequest {
 }
 
 pub(crate) fn done(claimed: &LeasedJob, value: Value) -> JobEnd {
-    let outcome = CallOutcome::Done(Arc::new(value));
+    let outcome = CallOutcome::Done(value.into());
     JobEnd {
         job: claimed.job,
         fence: claimed.fence,

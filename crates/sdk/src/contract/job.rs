@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use super::{BackoffKind, FaultInfo, List, Time};
+use super::{BackoffKind, FaultInfo, List, Time, is_default};
 
 /// The state of a job, or of one attempt at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -65,18 +65,19 @@ pub struct JobRetry {
     pub jitter: Option<bool>,
 }
 
-/// A job to create.
+/// A job to create, with its payload as a `P`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewJob {
+#[serde(deny_unknown_fields, bound(serialize = "P: Serialize + Default + PartialEq"))]
+pub struct NewJob<P = Value> {
     /// The kind of work: workers of this service, or of the queue, claim the job.
     pub name: String,
     pub queue: String,
     /// Jobs with a higher priority are claimed first; default 0.
     #[serde(default)]
     pub priority: i32,
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub payload: Value,
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[schema(value_type = Value)]
+    pub payload: P,
     /// A queue has at most one open job with this key; empty = no key.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub dedup_key: String,
@@ -99,9 +100,9 @@ pub struct NewJob {
     pub account: Option<String>,
 }
 
-impl NewJob {
+impl<P: Default> NewJob<P> {
     /// A job that is due at once.
-    pub fn new(name: impl Into<String>, queue: impl Into<String>, payload: Value) -> Self {
+    pub fn new(name: impl Into<String>, queue: impl Into<String>, payload: P) -> Self {
         NewJob { name: name.into(), queue: queue.into(), payload, ..NewJob::default() }
     }
 
@@ -192,13 +193,14 @@ pub struct JobSummary {
     pub updated_at: Time,
 }
 
-/// A job with its payload, its settings and its latest attempt.
+/// A job with its payload, its settings and its latest attempt. Payload and result are `P`s.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct JobDetail {
+pub struct JobDetail<P = Value> {
     #[serde(flatten)]
     pub summary: JobSummary,
     #[serde(default)]
-    pub payload: Value,
+    #[schema(value_type = Value)]
+    pub payload: P,
     pub retry: JobRetry,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_at: Option<Time>,
@@ -219,12 +221,13 @@ pub struct JobDetail {
     /// The reason that was given when the dead letter was discarded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discarded: Option<String>,
-    pub latest_attempt: JobAttempt,
+    #[schema(value_type = JobAttempt)]
+    pub latest_attempt: JobAttempt<P>,
 }
 
 /// One attempt at a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct JobAttempt {
+pub struct JobAttempt<P = Value> {
     /// From 1.
     pub attempt: u32,
     /// `retrying`: the attempt failed and another one follows.
@@ -237,7 +240,8 @@ pub struct JobAttempt {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Time>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub result: Option<Value>,
+    #[schema(value_type = Option<Value>)]
+    pub result: Option<P>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<FaultInfo>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

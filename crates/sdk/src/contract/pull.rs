@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::Time;
+use super::{Time, is_default};
 
 /// A worker's request for jobs. A job matches by its queue or by its service.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
@@ -31,8 +31,10 @@ pub struct ClaimRequest {
 
 /// The jobs that the worker holds now.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
-pub struct ClaimResponse {
-    pub jobs: Vec<ClaimedJob>,
+#[serde(bound(deserialize = "P: Deserialize<'de> + Default"))]
+pub struct ClaimResponse<P = Value> {
+    #[schema(value_type = Vec<ClaimedJob>)]
+    pub jobs: Vec<ClaimedJob<P>>,
     /// The worker gets no more jobs and should stop when its current ones have ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub draining: bool,
@@ -40,7 +42,7 @@ pub struct ClaimResponse {
 
 /// A claimed job.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
-pub struct ClaimedJob {
+pub struct ClaimedJob<P = Value> {
     #[schema(example = "job_0190a1b2c3d47000800000000000000b")]
     pub id: String,
     /// Names this claim. Opaque: it is sent back with `finish` and `extend`.
@@ -55,7 +57,8 @@ pub struct ClaimedJob {
     pub priority: i32,
     /// The input of the call; the payload of a job without a run.
     #[serde(default)]
-    pub input: Value,
+    #[schema(value_type = Value)]
+    pub input: P,
     /// The parameters of the call. Jobs of one run share large ones in memory.
     #[serde(default)]
     #[schema(value_type = Value)]
@@ -93,21 +96,26 @@ pub enum CallOutcome {
 
 /// Ends of jobs, each for itself.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct FinishRequest {
+#[serde(
+    deny_unknown_fields,
+    bound(serialize = "P: Serialize + Default + PartialEq", deserialize = "P: Deserialize<'de> + Default")
+)]
+pub struct FinishRequest<P = Value> {
     /// At most 1,000.
-    pub results: Vec<JobResult>,
+    #[schema(value_type = Vec<JobResult>)]
+    pub results: Vec<JobResult<P>>,
 }
 
 /// How one job ended.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct JobResult {
+#[serde(deny_unknown_fields, bound(serialize = "P: Serialize + Default + PartialEq"))]
+pub struct JobResult<P = Value> {
     pub id: String,
     pub lease: String,
     pub outcome: CallOutcome,
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub result: Value,
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[schema(value_type = Value)]
+    pub result: P,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Whether trying again can help; absent = yes.

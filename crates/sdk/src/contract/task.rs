@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use super::{FaultInfo, Time};
+use super::{FaultInfo, Time, is_default};
 
 /// When a task is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
@@ -19,8 +19,8 @@ pub enum TaskType {
 
 /// A task to be created.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewTask {
+#[serde(deny_unknown_fields, bound(serialize = "P: Serialize + Default + PartialEq"))]
+pub struct NewTask<P = Value> {
     /// The kind of work: workers of this service, or of the queue, claim the task.
     pub name: String,
     /// Required, except in the task of a schedule.
@@ -31,8 +31,9 @@ pub struct NewTask {
     /// Higher goes first.
     #[serde(default)]
     pub priority: i32,
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub payload: Value,
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[schema(value_type = Value)]
+    pub payload: P,
     /// Among open tasks of a queue there is one with this key; empty = no matter.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub dedup_key: String,
@@ -58,9 +59,9 @@ pub struct NewTask {
     pub account: Option<String>,
 }
 
-impl NewTask {
+impl<P: Default> NewTask<P> {
     /// A task that is due at once.
-    pub fn new(name: impl Into<String>, queue_name: impl Into<String>, payload: Value) -> Self {
+    pub fn new(name: impl Into<String>, queue_name: impl Into<String>, payload: P) -> Self {
         NewTask {
             name: name.into(),
             kind: Some(TaskType::Immediate),
@@ -127,9 +128,11 @@ pub struct TasksCreated {
 
 /// A task, its latest run, and where it stands in one word.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct TaskDetail {
-    pub task: TaskInfo,
-    pub latest_run: TaskRun,
+pub struct TaskDetail<P = Value> {
+    #[schema(value_type = TaskInfo)]
+    pub task: TaskInfo<P>,
+    #[schema(value_type = TaskRun)]
+    pub latest_run: TaskRun<P>,
     /// `pending`, `queued`, `running`, `retrying`, `completed`, `failed` or `cancelled`.
     pub display_status: String,
 }
@@ -143,14 +146,15 @@ pub struct TaskCost {
 
 /// A task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct TaskInfo {
+pub struct TaskInfo<P = Value> {
     pub id: String,
     pub name: String,
     #[serde(rename = "type")]
     pub kind: TaskType,
     pub queue_name: String,
     pub priority: i32,
-    pub payload: Value,
+    #[schema(value_type = Value)]
+    pub payload: P,
     /// All attempts, the first included.
     pub max_retries: u32,
     /// `pending`, `queued` (until it ends), `completed`, `failed` or `cancelled`.
@@ -199,7 +203,7 @@ pub struct TaskInfo {
 
 /// One attempt at a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct TaskRun {
+pub struct TaskRun<P = Value> {
     /// A UUID: that of the task, with the number of the attempt in the place of its last eight digits.
     #[schema(example = "f2841987-0cf0-42e4-bb69-066a00000001")]
     pub id: String,
@@ -211,7 +215,8 @@ pub struct TaskRun {
     pub worker_id: Option<String>,
     pub started_at: Option<Time>,
     pub finished_at: Option<Time>,
-    pub result: Option<Value>,
+    #[schema(value_type = Option<Value>)]
+    pub result: Option<P>,
     pub next_retry_at: Option<Time>,
     pub created_at: Time,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -220,9 +225,10 @@ pub struct TaskRun {
 
 /// Attempts at a task, oldest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct TaskRuns {
+pub struct TaskRuns<P = Value> {
     pub task_id: String,
-    pub runs: Vec<TaskRun>,
+    #[schema(value_type = Vec<TaskRun>)]
+    pub runs: Vec<TaskRun<P>>,
     /// The number of items on this page.
     pub count: usize,
     /// The cursor of the next page.

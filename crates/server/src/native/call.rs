@@ -1,5 +1,7 @@
 //! Reports about the ends of calls.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use windlass_engine::id::RunId;
@@ -28,7 +30,8 @@ pub(crate) async fn report(
         report;
     check::name_if_given("worker_id", worker_id.as_deref())?;
     let outcome = ReportedOutcome { outcome, result, error, retryable, temporary, memo, recheck_ms }
-        .into_outcome("")?;
+        .into_outcome("")?
+        .map_result(Arc::new);
     let (run, fence) = match app.runtime.grants().check(&id, |run| run.parse::<RunId>().ok()) {
         Ok(grant) => grant,
         Err(GrantError::Unreadable) => return Err(unknown(&id)),

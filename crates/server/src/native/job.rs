@@ -7,6 +7,7 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
+use windlass_engine::raw_json::RawJson;
 use windlass_sdk::contract::{
     JobAttempt, JobCreated, JobDetail, JobSummary, JobsCreated, JobsQuery, List, NewJob, NewJobs, NoBody,
     PageQuery,
@@ -52,12 +53,12 @@ pub(crate) async fn create(
     bytes: Bytes,
 ) -> ApiResult<(StatusCode, Json<JobsCreated>)> {
     if job::is_array(&bytes) {
-        let specs = job::read_many::<NewJob>(bytes).await.map_err(fields::unreadable)?;
+        let specs = job::read_many::<NewJob<RawJson>>(bytes).await.map_err(fields::unreadable)?;
         let created = job::create_many(&app, specs, memory).await.map_err(fields::refused)?;
         let items = created.into_iter().map(shape::job_created).collect();
         return Ok((StatusCode::CREATED, Json(JobsCreated::Many(List { items, next: None }))));
     }
-    let spec = job::read_one::<NewJob>(&bytes).map_err(fields::unreadable)?;
+    let spec = job::read_one::<NewJob<RawJson>>(&bytes).map_err(fields::unreadable)?;
     let created = shape::job_created(job::create(&app, spec).await.map_err(fields::refused)?);
     let status = if created.duplicate { StatusCode::OK } else { StatusCode::CREATED };
     Ok((status, Json(JobsCreated::One(created))))
@@ -81,7 +82,7 @@ pub(crate) async fn list(
 pub(crate) async fn show(
     State(app): State<App>,
     PathParams(id): PathParams<String>,
-) -> ApiResult<Json<JobDetail>> {
+) -> ApiResult<Json<JobDetail<RawJson>>> {
     Ok(Json(shape::job_detail(job::find(&app, &id).await?)))
 }
 
@@ -93,7 +94,7 @@ pub(crate) async fn attempts(
     State(app): State<App>,
     PathParams(id): PathParams<String>,
     QueryParams(page): QueryParams<PageQuery>,
-) -> ApiResult<Json<List<JobAttempt>>> {
+) -> ApiResult<Json<List<JobAttempt<RawJson>>>> {
     let page = job::attempts(&app, &id, page).await?;
     Ok(Json(List { items: page.attempts.into_iter().map(shape::job_attempt).collect(), next: page.next }))
 }
@@ -106,7 +107,7 @@ pub(crate) async fn cancel(
     State(app): State<App>,
     PathParams(id): PathParams<String>,
     JsonBody(NoBody {}): JsonBody<NoBody>,
-) -> ApiResult<Json<JobDetail>> {
+) -> ApiResult<Json<JobDetail<RawJson>>> {
     shown(job::cancel(&app, &id).await)
 }
 
@@ -118,10 +119,10 @@ pub(crate) async fn retry(
     State(app): State<App>,
     PathParams(id): PathParams<String>,
     JsonBody(NoBody {}): JsonBody<NoBody>,
-) -> ApiResult<Json<JobDetail>> {
+) -> ApiResult<Json<JobDetail<RawJson>>> {
     shown(job::retry(&app, &id).await)
 }
 
-fn shown(row: Result<windlass_store::job::JobRow, ApiError>) -> ApiResult<Json<JobDetail>> {
+fn shown(row: Result<windlass_store::job::JobRow, ApiError>) -> ApiResult<Json<JobDetail<RawJson>>> {
     row.map(|row| Json(shape::job_detail(row)))
 }

@@ -1,6 +1,5 @@
 //! The pull protocol: claims, extensions of leases, and results of jobs.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
@@ -9,6 +8,7 @@ use serde_json::Value;
 use windlass_engine::counter::Fence;
 use windlass_engine::id::JobId;
 use windlass_engine::input::CallOutcome as EngineOutcome;
+use windlass_engine::raw_json::RawJson;
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_runtime::RuntimeError;
 use windlass_runtime::calls::log::Log;
@@ -46,7 +46,7 @@ pub(crate) async fn claim(
     ClientAddress(peer): ClientAddress,
     memory: RequestMemory,
     JsonBody(claim): JsonBody<ClaimRequest>,
-) -> ApiResult<Json<ClaimResponse>> {
+) -> ApiResult<Json<ClaimResponse<RawJson>>> {
     check::name("worker_id", &claim.worker_id)?;
     check::within("queues", claim.queues.len(), 0, NAMES_MAX)?;
     check::within("services", claim.services.len(), 0, NAMES_MAX)?;
@@ -80,7 +80,7 @@ fn lease(asked: Option<u64>) -> ApiResult<Duration> {
     check::within("lease_ms", asked.unwrap_or(LEASE_MS), from, to).map(Duration::from_millis)
 }
 
-fn handed(app: &App, job: Handed) -> ClaimedJob {
+fn handed(app: &App, job: Handed) -> ClaimedJob<RawJson> {
     let grants = app.runtime.grants();
     ClaimedJob {
         id: job.job.to_string(),
@@ -90,7 +90,7 @@ fn handed(app: &App, job: Handed) -> ClaimedJob {
         queue: job.queue,
         service: job.service,
         priority: job.priority,
-        input: Arc::unwrap_or_clone(job.input),
+        input: job.input,
         params: job.params.fields().into_iter().map(|(key, value)| (key.to_owned(), value.clone())).collect(),
         memo: job.memo,
         deadline: job.deadline.map(shape::time),
@@ -107,7 +107,7 @@ fn handed(app: &App, job: Handed) -> ClaimedJob {
     responses((status = 200, description = "The verdict on each result, in their order", body = FinishResponse)))]
 pub(crate) async fn finish(
     State(app): State<App>,
-    JsonBody(finish): JsonBody<FinishRequest>,
+    JsonBody(finish): JsonBody<FinishRequest<RawJson>>,
 ) -> ApiResult<Json<FinishResponse>> {
     check::within("results", finish.results.len(), 0, JOBS_MAX)?;
     let ids: Vec<String> = finish.results.iter().map(|result| result.id.clone()).collect();
@@ -121,7 +121,7 @@ pub(crate) async fn finish(
 }
 
 /// The end of one job; `None` if its lease cannot be one of this job.
-fn end(app: &App, at: usize, given: JobResult) -> ApiResult<Option<End>> {
+fn end(app: &App, at: usize, given: JobResult<RawJson>) -> ApiResult<Option<End>> {
     let JobResult { id, lease, log, logs, retry_after_ms, .. } = given;
     let reported = ReportedOutcome {
         outcome: given.outcome,
@@ -191,9 +191,9 @@ fn read_lease(app: &App, lease: &str) -> Option<(JobId, Fence)> {
 }
 
 /// How a call or a job ended, in the words of a worker.
-pub(crate) struct ReportedOutcome {
+pub(crate) struct ReportedOutcome<R> {
     pub(crate) outcome: CallOutcome,
-    pub(crate) result: Value,
+    pub(crate) result: R,
     pub(crate) error: Option<String>,
     pub(crate) retryable: Option<bool>,
     pub(crate) temporary: bool,
@@ -201,9 +201,9 @@ pub(crate) struct ReportedOutcome {
     pub(crate) recheck_ms: Option<u64>,
 }
 
-impl ReportedOutcome {
+impl<R> ReportedOutcome<R> {
     /// The same in the words of the engine; `place` is where the fields stand.
-    pub(crate) fn into_outcome(self, place: &str) -> ApiResult<EngineOutcome> {
+    pub(crate) fn into_outcome(self, place: &str) -> ApiResult<EngineOutcome<R>> {
         let wrong = |field: &str, reason: &str| {
             Err(ApiError::field(Code::InvalidBody, format!("{place}{field}"), reason))
         };
@@ -215,7 +215,7 @@ impl ReportedOutcome {
                 "temporary",
                 "only the outcome `failed` can be temporary: leave it out, or say `failed`",
             ),
-            (CallOutcome::Done, None) => Ok(EngineOutcome::Done(Arc::new(self.result))),
+            (CallOutcome::Done, None) => Ok(EngineOutcome::Done(self.result)),
             (CallOutcome::Suspended, None) => {
                 Ok(EngineOutcome::Suspended { memo: self.memo, recheck_ms: self.recheck_ms })
             }

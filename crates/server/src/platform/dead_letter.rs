@@ -6,11 +6,11 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use serde::Serialize;
-use serde_json::Value;
 use uuid::Uuid;
 use windlass_engine::job::{Job, State as JobState};
 use windlass_engine::limits::NAME_BYTES;
 use windlass_engine::problem::Problems;
+use windlass_engine::raw_json::RawJson;
 use windlass_engine::retry::Fault as EngineFault;
 use windlass_engine::weight::weigh;
 use windlass_runtime::jobs::{DEAD_LETTERS_MAX, DeadLetterSelector, MovedDeadLetters, ReplayRequest};
@@ -70,7 +70,7 @@ pub(crate) async fn list(
         };
         let page = app.store().jobs(app.project(), query).await?;
         for job in page.items.into_iter().map(|row| row.job) {
-            n_bytes += weigh(&job.spec.payload).unwrap_or(PAGE_BYTES);
+            n_bytes += job.spec.payload.weigh().unwrap_or(PAGE_BYTES);
             items.push(letter(job, as_objects)?);
         }
         next = page.next;
@@ -88,7 +88,7 @@ struct DeadLetterFields<'a> {
     task_run_id: &'a str,
     task_id: &'a str,
     attempt: u32,
-    payload: &'a Value,
+    payload: &'a RawJson,
     priority: i32,
     queue_name: &'a str,
     max_retries: u32,
@@ -128,7 +128,7 @@ fn letter(job: Job, as_object: bool) -> ApiResult<DeadLetterItem> {
         task_id,
         name: spec.name,
         attempt,
-        payload: spec.payload,
+        payload: spec.payload.value(),
         priority: spec.priority,
         queue_name: spec.queue,
         max_retries: spec.max_retries,

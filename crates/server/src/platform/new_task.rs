@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use windlass_engine::job::{JobBackoff, JobSpec, MAX_RETRIES_DEFAULT, MAX_RETRIES_MAX, SPAN_MS_MAX};
 use windlass_engine::problem::{Problem, Problems};
+use windlass_engine::raw_json::RawJson;
 use windlass_engine::retry::Backoff;
 use windlass_engine::time::Timestamp;
 use windlass_runtime::jobs::CreatedJob;
@@ -28,7 +29,7 @@ pub(crate) async fn create(
     State(app): State<App>,
     bytes: Bytes,
 ) -> ApiResult<(StatusCode, Json<TaskCreated>)> {
-    let created = job::create(&app, job::read_one::<NewTask>(&bytes)?).await?;
+    let created = job::create(&app, job::read_one::<NewTask<RawJson>>(&bytes)?).await?;
     Ok((StatusCode::CREATED, Json(answer(created))))
 }
 
@@ -42,7 +43,7 @@ pub(crate) async fn create_batch(
     memory: RequestMemory,
     bytes: Bytes,
 ) -> ApiResult<(StatusCode, Json<TasksCreated>)> {
-    let created = job::create_many(&app, job::read_many::<NewTask>(bytes).await?, memory).await?;
+    let created = job::create_many(&app, job::read_many::<NewTask<RawJson>>(bytes).await?, memory).await?;
     let tasks: Vec<TaskCreated> = created.into_iter().map(answer).collect();
     Ok((StatusCode::CREATED, Json(TasksCreated { count: tasks.len(), tasks })))
 }
@@ -84,13 +85,13 @@ pub(super) fn examine_task(mut body: BodyFields, place: TaskContext) -> (JobSpec
     (spec, all)
 }
 
-fn fields(body: &mut BodyFields, problems: &mut Problems) -> NewTask {
+fn fields(body: &mut BodyFields, problems: &mut Problems) -> NewTask<RawJson> {
     NewTask {
         name: body.required("name", problems).unwrap_or_default(),
         kind: body.word("type", &TYPES, problems),
         queue_name: body.required("queue_name", problems).unwrap_or_default(),
         priority: body.whole("priority", i32::MIN, i32::MAX, problems).unwrap_or_default(),
-        payload: body.value("payload").unwrap_or_default(),
+        payload: body.value("payload").map(RawJson::from).unwrap_or_default(),
         dedup_key: body.text("dedup_key", problems).unwrap_or_default(),
         max_retries: body.whole("max_retries", 0, MAX_RETRIES_MAX, problems),
         run_at: body.moment("run_at", problems).map(|at| Time(at.0)),
@@ -119,7 +120,7 @@ struct TimingPresence {
 
 /// Checks that the time fields fit together.
 fn timing(
-    task: &NewTask,
+    task: &NewTask<RawJson>,
     given: &TimingPresence,
     place: TaskContext,
     body: &BodyFields,
@@ -150,7 +151,7 @@ fn timing(
     }
 }
 
-impl JobBody for NewTask {
+impl JobBody for NewTask<RawJson> {
     const PLURAL: &'static str = "tasks";
 
     fn into_spec(self) -> Option<JobSpec> {
@@ -167,7 +168,7 @@ impl JobBody for NewTask {
     }
 }
 
-fn spec(task: NewTask) -> JobSpec {
+fn spec(task: NewTask<RawJson>) -> JobSpec {
     let backoff = task.backoff.unwrap_or_default();
     let default = JobBackoff::default();
     JobSpec {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 use windlass_engine::id::{JobId, ScheduleId};
 use windlass_engine::job::{Attempt, AttemptStatus, Job, JobSpec, State, attempt_id};
+use windlass_engine::raw_json::RawJson;
 use windlass_engine::retry::Backoff;
 use windlass_sdk::contract::{
     BackoffKind, NewTask, TaskBackoff, TaskCost, TaskDetail, TaskInfo, TaskRun, TaskSummary, TaskType, Time,
@@ -102,7 +103,7 @@ pub(super) fn queue_name(text: String) -> ApiResult<String> {
     }
 }
 
-pub(super) fn detail(row: JobRow) -> TaskDetail {
+pub(super) fn detail(row: JobRow) -> TaskDetail<RawJson> {
     TaskDetail {
         latest_run: latest(&row.job),
         display_status: display_word(JobStatus::of(&row.job)).to_owned(),
@@ -110,7 +111,7 @@ pub(super) fn detail(row: JobRow) -> TaskDetail {
     }
 }
 
-fn task(row: JobRow) -> TaskInfo {
+fn task(row: JobRow) -> TaskInfo<RawJson> {
     let JobRow { job, origin, .. } = row;
     let (status, is_dead_letter) = (whole_word(JobStatus::of(&job)).to_owned(), job.is_dead_letter());
     let cancel_requested = job.cancel_requested();
@@ -172,7 +173,7 @@ fn backoff(spec: &JobSpec) -> TaskBackoff {
 }
 
 /// The latest attempt. While it waits between two attempts, that is the next one, and it says when.
-fn latest(job: &Job) -> TaskRun {
+fn latest(job: &Job) -> TaskRun<RawJson> {
     let mut latest = run(job.id, job.latest().clone());
     if let State::Retrying { until } = job.state {
         latest.next_retry_at = Some(time(until));
@@ -180,7 +181,7 @@ fn latest(job: &Job) -> TaskRun {
     latest
 }
 
-pub(super) fn run(job: JobId, attempt: Attempt) -> TaskRun {
+pub(super) fn run(job: JobId, attempt: Attempt) -> TaskRun<RawJson> {
     TaskRun {
         id: run_id(job, attempt.number),
         task_id: uuid(job.uuid()),
@@ -228,7 +229,7 @@ pub(super) fn new_task(spec: JobSpec) -> NewTask {
         name: spec.name,
         queue_name: spec.queue,
         priority: spec.priority,
-        payload: spec.payload,
+        payload: spec.payload.value(),
         dedup_key: spec.dedup_key,
         unique_for_ms: Some(spec.unique_for_ms).filter(|ms| *ms > 0),
         limit_key: spec.limit_key,

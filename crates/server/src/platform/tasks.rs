@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
+use windlass_engine::raw_json::RawJson;
 use windlass_sdk::contract::{
     JobsQuery, NoBody, PageQuery, TaskDetail, TaskList, TaskRun, TaskRuns, TasksQuery,
 };
@@ -58,7 +59,7 @@ pub(crate) async fn list(
 pub(crate) async fn show(
     State(app): State<App>,
     PathParams(id): PathParams<String>,
-) -> ApiResult<Json<TaskDetail>> {
+) -> ApiResult<Json<TaskDetail<RawJson>>> {
     shown(&id, job::find(&app, &id).await)
 }
 
@@ -70,10 +71,11 @@ pub(crate) async fn runs(
     State(app): State<App>,
     PathParams(id): PathParams<String>,
     QueryParams(asked): QueryParams<PageQuery>,
-) -> ApiResult<Json<TaskRuns>> {
+) -> ApiResult<Json<TaskRuns<RawJson>>> {
     let page = job::attempts(&app, &id, asked).await.map_err(|error| shape::task_words(&id, error))?;
     let (job, next) = (page.job, page.next);
-    let runs: Vec<TaskRun> = page.attempts.into_iter().map(|attempt| shape::run(job, attempt)).collect();
+    let runs: Vec<TaskRun<RawJson>> =
+        page.attempts.into_iter().map(|attempt| shape::run(job, attempt)).collect();
     Ok(Json(TaskRuns { task_id: shape::uuid(job.uuid()), count: runs.len(), runs, next }))
 }
 
@@ -85,7 +87,7 @@ pub(crate) async fn cancel(
     State(app): State<App>,
     PathParams(id): PathParams<String>,
     bytes: Bytes,
-) -> ApiResult<Json<TaskDetail>> {
+) -> ApiResult<Json<TaskDetail<RawJson>>> {
     nothing(&bytes)?;
     shown(&id, job::cancel(&app, &id).await)
 }
@@ -98,11 +100,11 @@ pub(crate) async fn retry(
     State(app): State<App>,
     PathParams(id): PathParams<String>,
     bytes: Bytes,
-) -> ApiResult<Json<TaskDetail>> {
+) -> ApiResult<Json<TaskDetail<RawJson>>> {
     nothing(&bytes)?;
     shown(&id, job::retry(&app, &id).await)
 }
 
-fn shown(id: &str, row: ApiResult<JobRow>) -> ApiResult<Json<TaskDetail>> {
+fn shown(id: &str, row: ApiResult<JobRow>) -> ApiResult<Json<TaskDetail<RawJson>>> {
     row.map(|row| Json(shape::detail(row))).map_err(|error| shape::task_words(id, error))
 }

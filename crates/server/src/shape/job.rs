@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use windlass_engine::job::{Attempt, AttemptStatus, Job, JobSpec, State};
+use windlass_engine::raw_json::RawJson;
 use windlass_engine::retry::{Backoff, Fault as EngineFault};
 use windlass_engine::time::Timestamp;
 use windlass_runtime::jobs::CreatedJob;
@@ -107,7 +108,7 @@ pub(crate) fn job_summary(row: &JobRow) -> JobSummary {
 }
 
 /// A job with everything.
-pub(crate) fn job_detail(row: JobRow) -> JobDetail {
+pub(crate) fn job_detail(row: JobRow) -> JobDetail<RawJson> {
     let summary = job_summary(&row);
     let job = row.job;
     let mut latest_attempt = job_attempt(job.latest().clone());
@@ -156,7 +157,7 @@ fn retry(spec: &JobSpec) -> JobRetry {
 }
 
 /// One attempt at a job.
-pub(crate) fn job_attempt(attempt: Attempt) -> JobAttempt {
+pub(crate) fn job_attempt(attempt: Attempt) -> JobAttempt<RawJson> {
     JobAttempt {
         attempt: attempt.number,
         status: attempt_status(attempt.status),

@@ -303,3 +303,49 @@ async fn canceling_and_retrying_a_job_is_audited() {
         audit["items"].as_array().unwrap().iter().map(|line| (&line["what"], &line["subject"])).collect();
     assert_eq!(lines, [(&json!("job.retry"), &json!(id)), (&json!("job.cancel"), &json!(id))]);
 }
+
+#[tokio::test]
+async fn payload_and_result_pass_through_as_text() {
+    const TEXT: &str = r#"{"z":[1,2.50,-0.0,1e2,18446744073709551615,0.1],"a":{"text":"\u00df\ud83e\udd80\u0000\/","none":null}}"#;
+    const WRITTEN: &str =
+        r#"{"z":[1,2.5,-0.0,100.0,18446744073709551615,0.1],"a":{"text":"ß🦀\u0000/","none":null}}"#;
+    let host = TestServer::new().await;
+    let spaced = TEXT.replace(',', " ,\n ").replace(':', " : ");
+    let body = format!(r#"{{"payload":{spaced},"name":"a","queue":"mail"}}"#);
+    let created = host.raw("POST", "/api/v1/jobs", body).await.ok();
+    let path = format!("/api/v1/jobs/{}", created["id"].as_str().unwrap());
+    let has = |response: TestResponse, field: &str| {
+        let (text, expected) = (String::from_utf8(response.body).unwrap(), format!(r#""{field}":{WRITTEN}"#));
+        assert!(text.contains(&expected), "{text}");
+        serde_json::from_str::<Value>(&text).unwrap()
+    };
+    has(host.get(&path).await, "payload");
+    let claim = json!({ "worker_id": "w-1", "queues": ["mail"], "wait_ms": 20_000 });
+    let claimed = has(host.post("/api/v1/jobs/claim", claim).await, "input")["jobs"][0].clone();
+    let (id, lease) = (&claimed["id"], &claimed["lease"]);
+    let finish = async |result: &str| {
+        let end = format!(r#"{{"id":{id},"lease":{lease},"outcome":"done","result":{result}}}"#);
+        host.raw("POST", "/api/v1/jobs/finish", format!(r#"{{"results":[{end}]}}"#)).await.ok()["results"][0]
+            ["verdict"]
+            .clone()
+    };
+    assert_eq!(finish(TEXT).await, "ok");
+    has(host.get(&path).await, "result");
+    has(host.get(&format!("{path}/attempts")).await, "result");
+    let sorted = serde_json::from_str::<Value>(TEXT).unwrap().to_string();
+    assert_eq!(finish(&sorted).await, "ok", "the same result in another order of fields is no news");
+    assert_eq!(finish("[]").await, "lost");
+}
+
+#[tokio::test]
+async fn a_payload_that_is_no_json_is_refused() {
+    let host = TestServer::new().await;
+    for payload in ["1e999", r#""\ud800""#, "[1,]", "{1:2}", "nul", "\"\n\""] {
+        let body = format!(r#"{{"name":"a","queue":"mail","payload":{payload}}}"#);
+        host.raw("POST", "/api/v1/jobs", body.clone()).await.refused(400, "malformed_json");
+        let batch = format!("[{body}]");
+        host.raw("POST", "/api/v1/jobs", batch).await.refused(400, "malformed_json");
+        let end = format!(r#"{{"results":[{{"id":"a","lease":"b","outcome":"done","result":{payload}}}]}}"#);
+        host.raw("POST", "/api/v1/jobs/finish", end).await.refused(400, "malformed_json");
+    }
+}

@@ -217,7 +217,8 @@ impl CheckedJob {
         if attempt.status != AttemptStatus::Succeeded {
             return Ok(());
         }
-        let reply = attempt.result.as_ref().and_then(|result| result.get("fence")?.as_u64()).map(Fence);
+        let reply =
+            attempt.result.as_ref().and_then(|result| result.value().get("fence")?.as_u64()).map(Fence);
         if reply != Some(fence) {
             return broken("J3", format!("{}: fence {fence} took the result of {reply:?}", job.id));
         }

@@ -225,7 +225,7 @@ impl PlainJobs {
         } else if is_new && faults.strikes(SimFault::Suspend, 10, rng) {
             JobOutcome::Suspended { memo: json!({ "of": fence }), recheck_ms: rng.between(10, 3_000) }
         } else {
-            JobOutcome::Done { result: json!({ "fence": fence }) }
+            JobOutcome::Done { result: json!({ "fence": fence }).into() }
         };
         let again = faults.strikes(SimFault::DuplicateAnswer, 15, rng).then(|| rng.between(1, 20_000));
         if !hangs {

@@ -5,6 +5,7 @@ use windlass_engine::id::JobId;
 use windlass_engine::input::{CallOutcome, Input};
 use windlass_engine::job::{JobInput, JobOutcome};
 use windlass_engine::project::Project;
+use windlass_engine::raw_json::RawJson;
 use windlass_engine::retry::{Fault as CallFault, FaultKind};
 use windlass_engine::time::Timestamp;
 use windlass_store::commit::{Commit, JobChange};
@@ -143,8 +144,8 @@ pub(crate) fn moved(row: &JobRow, input: JobInput, now: Timestamp) -> Option<Job
 /// The outcome as the job records it. The run decides about retries and rechecks, so the job ends.
 fn recorded(outcome: &CallOutcome) -> JobOutcome {
     match outcome {
-        CallOutcome::Done(value) => JobOutcome::Done { result: (**value).clone() },
-        CallOutcome::Suspended { memo, .. } => JobOutcome::Done { result: memo.clone() },
+        CallOutcome::Done(value) => JobOutcome::Done { result: RawJson::from(&**value) },
+        CallOutcome::Suspended { memo, .. } => JobOutcome::Done { result: memo.into() },
         CallOutcome::Failed(fault) => {
             JobOutcome::Failed { fault: fault.clone().permanent(), retry_after_ms: None }
         }

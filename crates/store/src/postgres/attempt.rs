@@ -7,6 +7,7 @@ use windlass_engine::counter::Fence;
 use windlass_engine::id::JobId;
 use windlass_engine::job::Attempt;
 use windlass_engine::project::Project;
+use windlass_engine::raw_json::RawJson;
 use windlass_engine::time::Timestamp;
 
 use super::column::{PostgresColumns, PostgresId, cells, text, unescape, unnest, unreadable};
@@ -79,7 +80,7 @@ pub(super) fn write<'c>(rows: &[(JobId, &'c Attempt)]) -> BoundStatement<'c> {
         attempt.created_at.0,
         attempt.started_at.map(|at| at.0),
         attempt.finished_at.map(|at| at.0),
-        attempt.result.as_ref().map(json),
+        attempt.result.as_ref().map(RawJson::as_str),
         attempt.error.as_ref().map(json),
         attempt.next_retry_at.map(|at| at.0),
     ]);

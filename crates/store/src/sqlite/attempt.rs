@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_engine::id::JobId;
 use windlass_engine::job::{Attempt, Job};
 use windlass_engine::project::Project;
+use windlass_engine::raw_json::RawJson;
 
 use super::column::{SqliteColumns, SqliteId};
 use super::readers::ReadConnection;
@@ -44,7 +45,7 @@ pub(super) fn write(db: &Connection, job: &Job, exists: bool) -> Result<(), Stor
         let Attempt { number, fence, status, worker, created_at, started_at, .. } = attempt;
         let Attempt { finished_at, result, error, next_retry_at, .. } = attempt;
         let (started_at, finished_at) = (started_at.map(|at| at.0), finished_at.map(|at| at.0));
-        let (result, error) = (result.as_ref().map(json), error.as_ref().map(json));
+        let (result, error) = (result.as_ref().map(RawJson::as_str), error.as_ref().map(json));
         let next_retry_at = next_retry_at.map(|at| at.0);
         let (job, fence) = (job.id.key(), stored(*fence));
         let row = params![

@@ -60,7 +60,7 @@ fn ended_runs_cannot_be_canceled() {
 fn a_replay_opens_a_round_once_per_id() {
     let mut bench = TestJob::plain();
     Arc::make_mut(&mut bench.job.spec).max_retries = 2;
-    Arc::make_mut(&mut bench.job.spec).payload = json!({"a": 1, "b": {"c": 2, "d": 3}});
+    Arc::make_mut(&mut bench.job.spec).payload = json!({"a": 1, "b": {"c": 2, "d": 3}}).into();
     for _ in 0..2 {
         let fence = bench.claim();
         bench.finish(fence, failed("no")).unwrap();
@@ -134,7 +134,7 @@ fn a_patch_does_not_make_a_payload_larger_than_a_job_may_have() {
 fn a_result_larger_than_a_value_may_be_fails_the_job_for_good() {
     let large = || json!("x".repeat(crate::limits::SHARED_BYTES));
     let outcomes = [
-        (JobOutcome::Done { result: large() }, "the result is larger than 8388608 bytes"),
+        (JobOutcome::Done { result: large().into() }, "the result is larger than 8388608 bytes"),
         (JobOutcome::Suspended { memo: large(), recheck_ms: 1 }, "the memo is larger than 8388608 bytes"),
     ];
     for (outcome, message) in outcomes {
@@ -144,6 +144,6 @@ fn a_result_larger_than_a_value_may_be_fails_the_job_for_good() {
         assert!(bench.job.is_dead_letter(), "it is not tried again");
         let fault = bench.job.latest().error.clone().unwrap();
         assert_eq!((fault.kind, fault.message.as_str()), (FaultKind::Limit, message));
-        assert_eq!(bench.finish(fence, outcome), Ok(0), "the same answer again is no news");
+        assert_eq!(bench.finish(fence, outcome), Ok(0), "the same answer again is a no-op");
     }
 }

@@ -5,12 +5,13 @@ use serde_json::json;
 
 use super::*;
 use crate::counter::Fence;
+use crate::raw_json::RawJson;
 use crate::retry::Backoff;
 
 fn outcome() -> impl Strategy<Value = JobOutcome> {
     prop_oneof![
         2 => (0i64..3).prop_map(done),
-        1 => Just(JobOutcome::Done { result: Value::Null }),
+        1 => Just(JobOutcome::Done { result: RawJson::default() }),
         4 => (any::<bool>(), prop::option::of(0u64..20_000)).prop_map(|(retryable, retry_after_ms)| {
             JobOutcome::Failed { fault: Fault { retryable, ..Fault::new(FaultKind::Error, "x") }, retry_after_ms }
         }),

@@ -324,7 +324,10 @@ impl LimitsTest {
                 let Some(id) = self.running.pop() else { return };
                 let row = self.row(id);
                 let input = if *done {
-                    JobInput::Finish { fence: row.job.fence, outcome: JobOutcome::Done { result: 1.into() } }
+                    JobInput::Finish {
+                        fence: row.job.fence,
+                        outcome: JobOutcome::Done { result: RawJson::default() },
+                    }
                 } else {
                     JobInput::Release { fence: row.job.fence }
                 };

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::sync::oneshot;
 use windlass_engine::id::JobId;
 use windlass_engine::job::{JobInput, State};
-use windlass_engine::params::{MissingBlob, Params};
+use windlass_engine::params::Params;
+use windlass_engine::raw_json::RawJson;
 use windlass_engine::time::Timestamp;
 use windlass_queue::TakenJobs;
 use windlass_store::StoreError;
-use windlass_store::blob::{self, FoundBlobs};
+use windlass_store::blob::{self, FoundBlobs, StoredCall};
 use windlass_store::commit::JobChange;
 use windlass_store::error::Subject;
 use windlass_store::job::{JobRow, ReadyQuery, due_at};
@@ -77,9 +77,9 @@ impl ClaimWriter {
                         claims.push((row, claimed));
                         changes.push(change);
                     }
-                    Err(missing) => {
+                    Err(error) => {
                         // It comes back when the server starts again; other jobs must not wait for it.
-                        tracing::error!(job = %row.id(), %missing, "a job cannot be handed out: its params are lost");
+                        tracing::error!(job = %row.id(), %error, "a job cannot be handed out: its call cannot be read");
                         self.state().dispatch.give_up(row);
                     }
                 },
@@ -222,7 +222,7 @@ impl ClaimWriter {
 }
 
 /// The claim as its worker receives it.
-fn claimed(change: &JobChange, blobs: &FoundBlobs) -> Result<LeasedJob, MissingBlob> {
+fn claimed(change: &JobChange, blobs: &FoundBlobs) -> Result<LeasedJob, StoreError> {
     let job = &change.job;
     let (lease_until, deadline) = match &job.state {
         State::Running { lease_until, deadline, .. } => (*lease_until, *deadline),
@@ -243,7 +243,7 @@ fn claimed(change: &JobChange, blobs: &FoundBlobs) -> Result<LeasedJob, MissingB
         queue: job.spec.queue.clone(),
         service: job.spec.name.clone(),
         priority: job.spec.priority,
-        input: Arc::new(input),
+        input,
         params,
         memo: job.memo.clone(),
         created_at: job.created_at,
@@ -255,30 +255,20 @@ fn claimed(change: &JobChange, blobs: &FoundBlobs) -> Result<LeasedJob, MissingB
 }
 
 struct JobInputs {
-    input: Value,
+    input: RawJson,
     params: Params,
     attempt: u32,
     key: String,
 }
 
 /// The inputs of the worker: the payload of a plain job, or the fields of a run's call in it.
-fn inputs(change: &JobChange, blobs: &FoundBlobs) -> Result<JobInputs, MissingBlob> {
+fn inputs(change: &JobChange, blobs: &FoundBlobs) -> Result<JobInputs, StoreError> {
     let (payload, latest) = (&change.job.spec.payload, change.job.latest());
     if change.origin.call.is_none() {
-        let key = key_of(change.job.id);
-        let params = Params::default();
+        let (params, key) = (Params::default(), change.job.id.to_string());
         return Ok(JobInputs { input: payload.clone(), params, attempt: latest.number, key });
     }
-    let attempt = payload.get("attempt").and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok());
-    let key = payload.get("key").and_then(Value::as_str).map(str::to_owned);
-    Ok(JobInputs {
-        input: payload.get("input").cloned().unwrap_or_default(),
-        params: blob::params_of_call(payload, blobs)?,
-        attempt: attempt.unwrap_or(latest.number),
-        key: key.unwrap_or_else(|| key_of(change.job.id)),
-    })
-}
-
-fn key_of(job: JobId) -> String {
-    job.to_string()
+    let call = StoredCall::read(payload)?;
+    let params = call.params(blobs)?;
+    Ok(JobInputs { input: call.input, params, attempt: call.attempt, key: call.key })
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use windlass_engine::id::JobId;
 use windlass_engine::job::State;
-use windlass_engine::{limits, weight};
+use windlass_engine::limits;
 use windlass_queue::redis::{PoppedJobs, ReadyEntry, RedisUpdate};
 use windlass_queue::{ClaimQuery, TakenJobs};
 use windlass_store::StoreError;
@@ -158,6 +158,6 @@ impl ClaimWriter {
 /// About how large a job is.
 fn weigh(row: &JobRow) -> usize {
     // A payload that cannot be weighed counts as the largest.
-    let payload = weight::weigh(&row.job.spec.payload).unwrap_or(limits::SHARED_BYTES);
+    let payload = row.job.spec.payload.weigh().unwrap_or(limits::SHARED_BYTES);
     (1_024 + payload).saturating_add(referenced_bytes(row))
 }

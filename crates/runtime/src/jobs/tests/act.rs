@@ -7,7 +7,7 @@ use windlass_engine::path::NodePath;
 
 use super::*;
 
-fn failed() -> CallOutcome {
+fn failed() -> CallOutcome<RawJson> {
     CallOutcome::Failed(Fault::new(FaultKind::Error, "no"))
 }
 
@@ -65,7 +65,7 @@ async fn the_worker_of_a_cancelled_job_is_told_and_has_the_last_word() {
     let row = server.store().job(server.project(), job).await.unwrap().unwrap();
     assert_eq!(
         (row.job.state.clone(), row.job.latest().result.clone()),
-        (State::Canceled, Some(json!("too late")))
+        (State::Canceled, Some(json!("too late").into()))
     );
 }
 

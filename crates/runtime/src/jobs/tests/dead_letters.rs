@@ -53,7 +53,7 @@ async fn the_oldest_letters_are_tried_again_as_asked() {
     let claimed = server.take("q", 9).await;
     assert_eq!(claimed.iter().map(|claimed| claimed.job).collect::<Vec<_>>(), dead[..3]);
     assert_eq!((claimed[0].attempt, claimed[0].fence, claimed[0].priority), (2, Fence(2), 7));
-    assert_eq!(*claimed[0].input, json!({"extra": {"deep": true}}));
+    assert_eq!(claimed[0].input, json!({"extra": {"deep": true}}));
     assert_eq!(server.say(done(&claimed[0], json!("now"))).await, ClaimVerdict::Ok);
     let attempts = server.store().attempts(server.project(), dead[0], 0, 9).await.unwrap();
     assert_eq!(

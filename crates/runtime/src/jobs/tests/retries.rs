@@ -4,7 +4,7 @@ use windlass_engine::job::{AttemptStatus, LOSSES_MAX, State};
 
 use super::*;
 
-fn failed() -> CallOutcome {
+fn failed() -> CallOutcome<RawJson> {
     CallOutcome::Failed(Fault::new(FaultKind::Error, "no"))
 }
 

@@ -18,7 +18,7 @@ async fn a_lease_that_runs_out_gives_the_next_attempt_to_another() {
     assert_eq!(server.keep(&lost, LEASE).await, ClaimVerdict::Lost);
     assert_eq!(server.say(done(&next, json!("in time"))).await, ClaimVerdict::Ok);
     let row = server.store().job(server.project(), ids[0]).await.unwrap().unwrap();
-    assert_eq!(row.job.latest().result, Some(json!("in time")));
+    assert_eq!(row.job.latest().result, Some(json!("in time").into()));
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn a_lease_that_ran_out_while_no_server_was_there_can_still_be_kept() {
     assert_eq!(server.status(ids[0]).await, JobStatus::Running);
     let kept = server.jobs().extend(vec![(ids[0], Fence(1))], LEASE).await.pop().unwrap().unwrap();
     assert_eq!(kept, ClaimVerdict::Ok);
-    let outcome = CallOutcome::Done(Arc::new(json!(1)));
+    let outcome = CallOutcome::Done(json!(1).into());
     let ended = JobEnd {
         job: ids[1],
         fence: Fence(1),

@@ -99,7 +99,7 @@ impl Runtime {
     }
 
     async fn says(&self, claimed: &LeasedJob, value: Value) {
-        let outcome = windlass_engine::input::CallOutcome::Done(Arc::new(value));
+        let outcome = windlass_engine::input::CallOutcome::Done(value.into());
         let (job, fence) = (claimed.job, claimed.fence);
         let end = JobEnd {
             job,

@@ -20,7 +20,7 @@ impl Runtime {
     }
 
     async fn end_scheduled(&self, claimed: &LeasedJob) {
-        let outcome = windlass_engine::input::CallOutcome::Done(Arc::new(json!(1)));
+        let outcome = windlass_engine::input::CallOutcome::Done(json!(1).into());
         let end = JobEnd {
             job: claimed.job,
             fence: claimed.fence,

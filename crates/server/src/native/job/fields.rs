@@ -3,6 +3,7 @@
 
 use windlass_engine::job::{JobBackoff, JobSpec, MAX_RETRIES_DEFAULT, MAX_RETRIES_MAX, SPAN_MS_MAX};
 use windlass_engine::problem::{Problem, Problems};
+use windlass_engine::raw_json::RawJson;
 use windlass_engine::retry::Backoff;
 use windlass_engine::time::Timestamp;
 use windlass_sdk::contract::{BackoffKind, JobRetry, NewJob, Time};
@@ -30,7 +31,7 @@ const HINTS: [(&str, &str); 4] = [
     ("type", "leave it out: a job with `run_at` is due then, any other at once"),
 ];
 
-impl JobBody for NewJob {
+impl JobBody for NewJob<RawJson> {
     const PLURAL: &'static str = "jobs";
 
     fn into_spec(self) -> Option<JobSpec> {
@@ -64,12 +65,12 @@ impl JobBody for NewJob {
     }
 }
 
-fn read(fields: &mut BodyFields, problems: &mut Problems) -> NewJob {
+fn read(fields: &mut BodyFields, problems: &mut Problems) -> NewJob<RawJson> {
     NewJob {
         name: fields.required("name", problems).unwrap_or_default(),
         queue: fields.required("queue", problems).unwrap_or_default(),
         priority: fields.whole("priority", i32::MIN, i32::MAX, problems).unwrap_or_default(),
-        payload: fields.value("payload").unwrap_or_default(),
+        payload: fields.value("payload").map(RawJson::from).unwrap_or_default(),
         dedup_key: fields.text("dedup_key", problems).unwrap_or_default(),
         unique_for_ms: fields.whole("unique_for_ms", 0, SPAN_MS_MAX, problems),
         limit_key: fields.text("limit_key", problems).unwrap_or_default(),
@@ -90,7 +91,7 @@ fn read(fields: &mut BodyFields, problems: &mut Problems) -> NewJob {
     }
 }
 
-fn spec(job: NewJob) -> JobSpec {
+fn spec(job: NewJob<RawJson>) -> JobSpec {
     let retry = job.retry.unwrap_or_default();
     let default = JobBackoff::default();
     JobSpec {
@@ -168,7 +169,7 @@ mod tests {
     fn retries_are_counted_beyond_the_first_attempt() {
         let tries = |max| {
             let retry = Some(JobRetry { max, ..JobRetry::default() });
-            spec(NewJob { retry, ..NewJob::new("a", "b", serde_json::Value::Null) }).attempts_max()
+            spec(NewJob { retry, ..NewJob::new("a", "b", RawJson::default()) }).attempts_max()
         };
         assert_eq!((tries(Some(0)), tries(Some(4)), tries(None)), (1, 5, 3));
     }

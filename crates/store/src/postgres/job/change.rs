@@ -79,7 +79,7 @@ pub(in crate::postgres) struct JobTexts {
     pub(in crate::postgres) replays: String,
     fingerprint: Option<String>,
     /// The specification as text, made only when it has to be written: most changes leave it alone.
-    spec: OnceLock<(String, String)>,
+    spec: OnceLock<String>,
 }
 
 impl JobTexts {
@@ -92,21 +92,20 @@ impl JobTexts {
             replays: json(replays),
             fingerprint: fingerprint(&change.job),
             spec: if change.expected_rev == Revision::ZERO {
-                spec_texts(spec).into()
+                spec_text(spec).into()
             } else {
                 OnceLock::new()
             },
         }
     }
 
-    fn spec(&self, spec: &JobSpec) -> (&str, &str) {
-        let (spec, payload) = self.spec.get_or_init(|| spec_texts(spec));
-        (spec, payload)
+    fn spec(&self, spec: &JobSpec) -> &str {
+        self.spec.get_or_init(|| spec_text(spec))
     }
 }
 
-fn spec_texts(spec: &JobSpec) -> (String, String) {
-    (json(&without_payload(spec)), json(&spec.payload))
+fn spec_text(spec: &JobSpec) -> String {
+    json(&without_payload(spec))
 }
 
 /// The stored state that a change of a job finds.
@@ -263,7 +262,7 @@ type Spec<'c> = (JobId, &'c JobSpec, &'c JobTexts);
 fn specs<'c>(sql: &'static str, rows: &[Spec<'c>]) -> BoundStatement<'c> {
     BoundStatement::new(
         sql,
-        unnest!(rows, |(job, spec, texts)| [job.key(), texts.spec(spec).0, texts.spec(spec).1]),
+        unnest!(rows, |(job, spec, texts)| [job.key(), texts.spec(spec), spec.payload.as_str()]),
     )
 }
 

@@ -60,8 +60,8 @@ pub(in crate::sqlite) struct JobTexts {
     memo: Option<String>,
     replays: String,
     fingerprint: Option<String>,
-    /// The specification and payload of a new job.
-    spec: Option<(String, String)>,
+    /// The specification of a new job; its payload is a text already.
+    spec: Option<String>,
 }
 
 impl JobTexts {
@@ -73,13 +73,13 @@ impl JobTexts {
             memo: memo.as_ref().map(json),
             replays: json(replays),
             fingerprint: fingerprint(&change.job),
-            spec: (change.expected_rev == Revision::ZERO).then(|| spec_texts(spec)),
+            spec: (change.expected_rev == Revision::ZERO).then(|| spec_text(spec)),
         }
     }
 }
 
-fn spec_texts(spec: &JobSpec) -> (String, String) {
-    (json(&without_payload(spec)), json(&spec.payload))
+fn spec_text(spec: &JobSpec) -> String {
+    json(&without_payload(spec))
 }
 
 /// The job as the writer found it.
@@ -206,8 +206,7 @@ fn write_row(
     };
     if !before.is_open || before.replays != *replays {
         db.prepare_cached(REOPEN)?.execute([step, end, asked, params![row]].concat().as_slice())?;
-        let (spec, payload) = spec_texts(spec);
-        db.prepare_cached(UPDATE_SPEC)?.execute(params![id, spec, payload])?;
+        db.prepare_cached(UPDATE_SPEC)?.execute(params![id, spec_text(spec), spec.payload.as_str()])?;
     } else if job.is_open() {
         db.prepare_cached(STEP)?.execute([step, params![row]].concat().as_slice())?;
     } else {
@@ -249,14 +248,14 @@ fn insert(
     ];
     db.prepare_cached(INSERT)?.execute([&projection, origin].concat().as_slice())?;
     let made;
-    let (spec, payload) = match &texts.spec {
-        Some(texts) => texts,
+    let text = match &texts.spec {
+        Some(text) => text,
         None => {
-            made = spec_texts(spec);
+            made = spec_text(spec);
             &made
         }
     };
-    db.prepare_cached(INSERT_SPEC)?.execute(params![id, spec, payload])?;
+    db.prepare_cached(INSERT_SPEC)?.execute(params![id, text, spec.payload.as_str()])?;
     Ok(())
 }
 
