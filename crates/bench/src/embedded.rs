@@ -118,7 +118,7 @@ impl EmbeddedServer {
             new.start.account = Some(self.payers[nth].clone());
         }
         let begun = Instant::now();
-        let ended = self.runtime.runs().start_and_wait(new, RUN_TIMEOUT).await?;
+        let ended = self.runtime.runs().start_and_wait(new, RUN_TIMEOUT, || {}).await?;
         ensure!(ended.status == RunStatus::Completed, "{} is {:?}", ended.run, ended.status);
         Ok(begun.elapsed())
     }
@@ -188,7 +188,7 @@ impl EmbeddedServer {
 
     /// A completed run: its row and its journal.
     pub(crate) async fn sample(&self) -> Result<(RunRow, Vec<Entry>)> {
-        let ended = self.runtime.runs().start_and_wait(self.new.clone(), RUN_TIMEOUT).await?;
+        let ended = self.runtime.runs().start_and_wait(self.new.clone(), RUN_TIMEOUT, || {}).await?;
         let row = self
             .runtime
             .store()

@@ -236,12 +236,8 @@ impl Runs {
     }
 
     /// Starts a run and waits until it has ended, but no longer than that; answers with its status either way.
-    pub async fn start_and_wait(&self, new: RunSpec, at_most: Duration) -> Result<StartedRun, StartError> {
-        self.start_then_wait(new, at_most, || {}).await
-    }
-
-    /// The same; `on_taken` runs between the start and the wait.
-    async fn start_then_wait(
+    /// `on_taken` runs between the start and the wait.
+    pub async fn start_and_wait(
         &self,
         new: RunSpec,
         at_most: Duration,

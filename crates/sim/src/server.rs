@@ -29,7 +29,7 @@ use crate::bug::PlantedBug;
 use crate::checker::Violation;
 use crate::fault::SimFault;
 use crate::store::CommitReply;
-use crate::world::SimWorld;
+use crate::world::{SimWorld, moment_of};
 
 /// How often an input is decided again before the server gives up: conflicts and short balances end long before.
 const RETRIES_MAX: usize = 40;
@@ -376,7 +376,7 @@ impl SimWorld {
         for posting in &commit.postings {
             self.checker.money.posted(&posting.account, &posting.movement)?;
         }
-        let moment = self.moment();
+        let moment = moment_of(self);
         self.checker.late.committed(commit, moment);
         let Some(change) = &commit.run else { return Ok(()) };
         self.trace.mix(&change.entry.encode(), self.now);

@@ -14,7 +14,7 @@ use crate::bug::PlantedBug;
 use crate::checker::Violation;
 use crate::event::SimEvent;
 use crate::fault::SimFault;
-use crate::world::{BEGIN, SimSetup, SimWorld};
+use crate::world::{BEGIN, SimSetup, SimWorld, end_tick};
 
 use client::SimClient;
 use plain::PlainJobs;
@@ -112,7 +112,7 @@ impl Simulation {
         self.world.deliver(server)?;
         self.world.recover(server)?;
         let is_disturbed = !self.world.servers[server].is_up || self.world.faults.n_disturbed() > n_disturbed;
-        self.world.end_tick(is_disturbed)
+        end_tick(&mut self.world, is_disturbed)
     }
 
     fn wake_jobs(&mut self, server: usize) -> Result<(), Violation> {

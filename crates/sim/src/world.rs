@@ -31,6 +31,8 @@ use crate::store::SimStore;
 use crate::trace::SimTrace;
 
 use clocks::SimClocks;
+pub(crate) use clocks::moment_of;
+pub(crate) use ticks::end_tick;
 
 pub(crate) use clocks::BEGIN;
 pub(crate) use flows::CALL_TIMEOUT_MS;

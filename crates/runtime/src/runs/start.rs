@@ -83,7 +83,7 @@ impl Runs {
             start: new.start,
         };
         let started = match new.wait {
-            Some(wait) => self.start_then_wait(run, wait, on_taken).await?,
+            Some(wait) => self.start_and_wait(run, wait, on_taken).await?,
             None => self.start(run).await?,
         };
         if started.created {

@@ -25,7 +25,7 @@ use crate::event::{PlainAction, SimEvent, Unordered};
 use crate::fault::SimFault;
 use crate::rng::SimRng;
 use crate::store::CommitReply;
-use crate::world::{SimWorld, moved};
+use crate::world::{SimWorld, moment_of, moved};
 
 /// Short, so that leases expire often.
 const LEASE_MS: u64 = 4_000;
@@ -338,7 +338,7 @@ impl PlainJobs {
         }
         let heard = world.store.commit(commit.clone(), &mut world.faults, &mut self.rng);
         if matches!(heard, CommitReply::Answer(Ok(_)) | CommitReply::Unknown { happened: true }) {
-            let moment = world.moment();
+            let moment = moment_of(world);
             world.checker.jobs.committed(&commit, moment.wall)?;
             world.checker.late.committed(&commit, moment);
             for posting in &commit.postings {

@@ -43,11 +43,6 @@ impl SimWorld {
         self.clocks.passed.after(self.clocks.moved_ms)
     }
 
-    /// All clocks at this moment.
-    pub(crate) fn moment(&self) -> SimMoment {
-        SimMoment { passed: self.passed(), now: self.now, wall: self.wall() }
-    }
-
     /// Lets time pass until then.
     pub(crate) fn pass_until(&mut self, at: Timestamp) {
         self.clocks.passed = self.clocks.passed.max(at);
@@ -78,4 +73,9 @@ impl SimWorld {
             _ => self.clocks.server.read(wall, passed),
         };
     }
+}
+
+/// All clocks at this moment.
+pub(crate) fn moment_of(world: &SimWorld) -> SimMoment {
+    SimMoment { passed: world.passed(), now: world.now, wall: world.wall() }
 }

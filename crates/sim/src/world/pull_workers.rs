@@ -12,6 +12,7 @@ use windlass_store::commit::{Commit, JobChange};
 use windlass_store::job::JobRow;
 
 use super::SimWorld;
+use super::clocks::moment_of;
 use crate::checker::Violation;
 use crate::event::{SimEvent, Unordered};
 use crate::fault::SimFault;
@@ -34,7 +35,7 @@ impl SimWorld {
         let memo = change.job.memo.is_some();
         let mut commit = Commit::new(&Project::DEFAULT, self.store.command(), self.now);
         commit.jobs.push(change);
-        match self.write_job(commit) {
+        match write_job(self, commit) {
             CommitReply::Answer(Ok(_)) => {}
             // A claim without a reply is lost: its lease expires.
             CommitReply::Answer(Err(_)) | CommitReply::Unknown { .. } => return Ok(()),
@@ -68,7 +69,7 @@ impl SimWorld {
         };
         let mut commit = Commit::new(&Project::DEFAULT, self.store.command(), self.now);
         commit.jobs.push(change);
-        self.write_job(commit);
+        write_job(self, commit);
         self.after(LEASE_MS / 3, SimEvent::Extend { job, fence });
     }
 
@@ -101,19 +102,9 @@ impl SimWorld {
             // The run has continued without it; the job ends alone.
             let mut commit = Commit::new(&Project::DEFAULT, self.store.command(), self.now);
             commit.jobs.push(change);
-            self.write_job(commit);
+            write_job(self, commit);
         }
         Ok(reply)
-    }
-
-    /// Writes a job without its run, and passes an accepted commit to the checker.
-    fn write_job(&mut self, commit: Commit) -> CommitReply {
-        let reply = self.store.commit(commit.clone(), &mut self.faults, &mut self.rng);
-        if matches!(reply, CommitReply::Answer(Ok(_)) | CommitReply::Unknown { happened: true }) {
-            let moment = self.moment();
-            self.checker.late.committed(&commit, moment);
-        }
-        reply
     }
 
     /// Handles a due job of a run: its lease, its time limit or the grace of its cancel is over.
@@ -154,4 +145,14 @@ fn recorded(outcome: &CallOutcome) -> JobOutcome {
             JobOutcome::Failed { fault, retry_after_ms: None }
         }
     }
+}
+
+/// Writes a job without its run, and passes an accepted commit to the checker.
+fn write_job(world: &mut SimWorld, commit: Commit) -> CommitReply {
+    let reply = world.store.commit(commit.clone(), &mut world.faults, &mut world.rng);
+    if matches!(reply, CommitReply::Answer(Ok(_)) | CommitReply::Unknown { happened: true }) {
+        let moment = moment_of(world);
+        world.checker.late.committed(&commit, moment);
+    }
+    reply
 }

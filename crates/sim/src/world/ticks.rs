@@ -9,6 +9,7 @@ use windlass_engine::recovery::{self, Recovery};
 use windlass_store::server::ServerRow;
 
 use super::SimWorld;
+use super::clocks::moment_of;
 use crate::bug::PlantedBug;
 use crate::checker::Violation;
 use crate::event::SimEvent;
@@ -37,20 +38,6 @@ impl SimWorld {
             self.beat(server);
         }
         true
-    }
-
-    /// Ends the periodic work of a server. Time counts towards lateness while servers that nothing disturbs look at the
-    /// clock.
-    pub(crate) fn end_tick(&mut self, is_disturbed: bool) -> Result<(), Violation> {
-        let moment = self.moment();
-        let since = self.undisturbed_since.take();
-        if is_disturbed {
-            return Ok(());
-        }
-        self.undisturbed_since = Some(moment.passed);
-        // After a pause of all servers, only the time of one look counts.
-        let ms = since.map_or(0, |since| moment.passed.since(since)).min(TICK_MS_MAX);
-        self.checker.late.undisturbed(ms, moment)
     }
 
     pub(super) fn beat(&mut self, server: usize) {
@@ -115,4 +102,18 @@ fn dead_epochs(world: &SimWorld) -> BTreeSet<Epoch> {
         .map(|row| row.owner.epoch)
         .collect();
     (1..=world.last_epoch.0).map(Epoch).filter(|epoch| !alive.contains(epoch)).collect()
+}
+
+/// Ends the periodic work of a server. Time counts towards lateness while servers that nothing disturbs look at the
+/// clock.
+pub(crate) fn end_tick(world: &mut SimWorld, is_disturbed: bool) -> Result<(), Violation> {
+    let moment = moment_of(world);
+    let since = world.undisturbed_since.take();
+    if is_disturbed {
+        return Ok(());
+    }
+    world.undisturbed_since = Some(moment.passed);
+    // After a pause of all servers, only the time of one look counts.
+    let ms = since.map_or(0, |since| moment.passed.since(since)).min(TICK_MS_MAX);
+    world.checker.late.undisturbed(ms, moment)
 }
