@@ -62,9 +62,10 @@ pub fn compile_value(value: Value, strictness: Strictness) -> Compiled {
     }
 }
 
-/// The bytes that the values of a definition's text may take: text whose values take more is refused.
-pub fn tree_bytes(text: &str) -> usize {
-    source::tree_bytes(text)
+/// The bytes that compiling a definition's text may take: its values, and a plan that repeats them. Text whose values
+/// take more than half of that is refused.
+pub fn compile_bytes(text: &str) -> usize {
+    source::tree_bytes(text).saturating_mul(2)
 }
 
 fn refused(problem: Problem) -> Compiled {

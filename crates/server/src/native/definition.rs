@@ -11,46 +11,36 @@ use crate::guard::RequestMemory;
 use crate::problem::{ApiError, ApiResult, Code};
 use crate::shape;
 
-/// A definition as it was given.
-pub(crate) enum DefinitionSource {
-    Value(Value),
-    Text(String),
-}
+/// The text of a definition, as it is stored.
+pub(crate) struct DefinitionText(String);
 
-impl DefinitionSource {
+impl DefinitionText {
     /// One of the two ways in which a definition can be given.
-    pub(crate) fn of(definition: Option<Value>, yaml: Option<String>) -> ApiResult<DefinitionSource> {
+    pub(crate) fn of(definition: Option<Value>, yaml: Option<String>) -> ApiResult<DefinitionText> {
         let wrong = |path, reason| Err(ApiError::field(Code::InvalidBody, path, reason));
         match (definition, yaml) {
             (Some(Value::String(_)), None) => {
                 wrong("definition", "it is text: give it as `yaml`, which takes JSON too")
             }
-            (Some(value), None) => Ok(DefinitionSource::Value(value)),
-            (None, Some(text)) => Ok(DefinitionSource::Text(text)),
+            (Some(value), None) => Ok(DefinitionText(value.to_string())),
+            (None, Some(text)) => Ok(DefinitionText(text)),
             (Some(_), Some(_)) => wrong("yaml", "there is a `definition` too: give one of the two"),
             (None, None) => wrong("definition", "there is no definition: give `definition` or `yaml`"),
         }
     }
 
-    /// The text that is stored.
     pub(crate) fn into_text(self) -> String {
-        match self {
-            DefinitionSource::Value(value) => value.to_string(),
-            DefinitionSource::Text(text) => text,
-        }
+        self.0
     }
 
-    /// Holds memory for the values that are built from a text.
+    /// Holds memory for its compilation.
     pub(crate) async fn charge(&self, memory: &RequestMemory) -> ApiResult<()> {
-        match self {
-            DefinitionSource::Value(_) => Ok(()),
-            DefinitionSource::Text(text) => Ok(memory.add(definition::tree_bytes(text)).await?),
-        }
+        Ok(memory.add(definition::compile_bytes(&self.0)).await?)
     }
 
     /// Compiles the text that would be stored, so that a valid definition can be published.
     fn compile(self) -> Compiled {
-        definition::compile(&self.into_text(), Strictness::Strict)
+        definition::compile(&self.0, Strictness::Strict)
     }
 }
 
@@ -61,7 +51,7 @@ pub(crate) async fn validate(
     memory: RequestMemory,
     JsonBody(given): JsonBody<Definition>,
 ) -> ApiResult<Json<Validation>> {
-    let source = DefinitionSource::of(given.definition, given.yaml)?;
+    let source = DefinitionText::of(given.definition, given.yaml)?;
     source.charge(&memory).await?;
     let compile = move || {
         let compiled = source.compile();
@@ -85,7 +75,7 @@ pub(crate) async fn expand(
     memory: RequestMemory,
     JsonBody(given): JsonBody<Definition>,
 ) -> ApiResult<Json<ExpandResponse>> {
-    let source = DefinitionSource::of(given.definition, given.yaml)?;
+    let source = DefinitionText::of(given.definition, given.yaml)?;
     source.charge(&memory).await?;
     let (compiled, expansion) = run_blocking(move || {
         let compiled = source.compile();

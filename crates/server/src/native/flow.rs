@@ -11,7 +11,7 @@ use windlass_sdk::contract::{
 };
 use windlass_store::flow::{FlowQuery, FlowRow, VersionRef, VersionRow, VersionStatus};
 
-use super::definition::DefinitionSource;
+use super::definition::DefinitionText;
 use crate::app::App;
 use crate::check;
 use crate::extract::{JsonBody, PathParams, QueryParams};
@@ -30,7 +30,7 @@ pub(crate) async fn create(
     check::name("name", &new.name)?;
     check::text("description", &new.description)?;
     check::labels(&new.labels)?;
-    let source = DefinitionSource::of(new.definition, new.yaml)?;
+    let source = DefinitionText::of(new.definition, new.yaml)?;
     source.charge(&memory).await?;
     let version = draft(source, String::new());
     let flow = FlowDraft {
@@ -56,7 +56,7 @@ pub(crate) async fn publish(
 ) -> ApiResult<(StatusCode, Json<PublishResponse>)> {
     check::text("note", &new.note)?;
     let flow = app.flow(&flow).await?;
-    let source = DefinitionSource::of(new.definition, new.yaml)?;
+    let source = DefinitionText::of(new.definition, new.yaml)?;
     source.charge(&memory).await?;
     let version = draft(source, new.note);
     let publishing = app.runtime.runs().publish_version(flow.id, version).await?;
@@ -133,7 +133,7 @@ fn unknown_version(flow: &FlowRow, number: &str) -> ApiError {
 }
 
 /// A version as it is published by default.
-pub(crate) fn draft(source: DefinitionSource, note: String) -> VersionDraft {
+pub(crate) fn draft(source: DefinitionText, note: String) -> VersionDraft {
     VersionDraft {
         definition: source.into_text(),
         strictness: Strictness::Strict,

@@ -11,7 +11,7 @@ use windlass_runtime::runs::flow::FlowSpec as FlowDraft;
 use windlass_sdk::contract::{InstantiateRequest, PublishResponse};
 use windlass_store::flow::{FlowRow, VersionRef, VersionRow};
 
-use super::definition::{DefinitionSource, run_blocking};
+use super::definition::{DefinitionText, run_blocking};
 use super::flow::{draft, numbered, published};
 use crate::app::App;
 use crate::check;
@@ -44,7 +44,7 @@ pub(crate) async fn instantiate(
     let made = run_blocking(move || filled_in(&version, variables)).await?;
     let definition = made.map_err(|problems| ApiError::problems(Code::InvalidInput, problems))?;
     let note = format!("made of the template `{}`, version {number}", template.name);
-    let draft = draft(DefinitionSource::of(Some(definition), None)?, note);
+    let draft = draft(DefinitionText::of(Some(definition), None)?, note);
     let flow = FlowDraft {
         name: new.name.clone(),
         description: new.description.unwrap_or(template.description),

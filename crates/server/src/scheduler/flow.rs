@@ -125,7 +125,7 @@ pub(super) async fn publish(State(surface): State<Surface>, ask: RequestFields) 
         Some(_) => return Err(Failure::bad("`Status` is published, draft or archived")),
     };
     let definition = definition_text(&ask)?;
-    ask.memory().add(definition::tree_bytes(&definition)).await?;
+    ask.memory().add(definition::compile_bytes(&definition)).await?;
     // The text is in memory once while its values are built.
     drop(ask);
     let version =
