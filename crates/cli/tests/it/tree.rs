@@ -182,17 +182,22 @@ fn calling(flow: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn room_that_a_canceled_tree_needs_no_more_is_for_the_next() {
-    // Room for one run of a flow without a parent, and for two with one.
-    let server = Server::start(&["--flow-open-runs-max", "34"]).await;
+    // Room for 31 runs of a flow without a parent, and for one more with one.
+    const ROOTS: usize = 31;
+    let server = Server::start(&["--flow-open-runs-max", "64"]).await;
     let client = server.client();
     publish(&client, "wait", waiting()).await;
     let first = start(&client, "wait", json!({})).await;
+    for _ in 1..ROOTS {
+        start(&client, "wait", json!({})).await;
+    }
     let mut parents = Vec::new();
     for name in ["one", "two", "three"] {
         publish(&client, name, calling("wait")).await;
         parents.push(start(&client, name, json!({})).await);
         if name == "one" {
-            seen("its child run", async || (count(&client, "flow=wait").await == 2).then_some(())).await;
+            let has_child = async || (count(&client, "flow=wait").await == ROOTS + 1).then_some(());
+            seen("its child run", has_child).await;
         }
     }
     let [_, canceled, next] = &parents[..] else { unreachable!() };
@@ -207,7 +212,7 @@ async fn room_that_a_canceled_tree_needs_no_more_is_for_the_next() {
     ends(&client, canceled, "canceled").await;
     let begun = Instant::now();
     post(&client, &format!("/api/v1/runs/{first}/cancel"), json!({})).await;
-    seen("the child run", async || (count(&client, "flow=wait").await == 3).then_some(())).await;
+    seen("the child run", async || (count(&client, "flow=wait").await == ROOTS + 2).then_some(())).await;
     // The store is read for waiting trees every minute.
     assert!(begun.elapsed() < Duration::from_secs(20), "it took {:?}", begun.elapsed());
 }
