@@ -204,7 +204,7 @@ async fn room_that_a_canceled_tree_needs_no_more_is_for_the_next() {
     seen("two trees that wait for room", async || {
         let refused = ask(&client, "POST", "/api/v1/flows/wait/runs", Some(json!({}))).await.0 == 429;
         let waits =
-            async |run: &str| get(&client, &format!("/api/v1/runs/{run}")).await["status"] == "waiting";
+            async |run: &str| get(&client, &format!("/api/v1/runs/{run}")).await["status"] == "running";
         (refused && waits(canceled).await && waits(next).await).then_some(())
     })
     .await;
