@@ -177,15 +177,14 @@ impl BodyMemory {
     async fn hold(&mut self, n_bytes: usize, if_small: PoolKind) -> Result<(), NoBodyMemory> {
         self.n_bytes = n_bytes;
         let units = n_bytes.div_ceil(UNIT_BYTES);
-        let pool = match units {
-            0..=FREE_UNITS => {
-                self.held = None;
-                return Ok(());
-            }
-            ..=SMALL_UNITS => if_small,
-            ..=ALL_LARGE_UNITS => PoolKind::Large,
-            _ => return Err(NoBodyMemory::TooLarge),
-        };
+        if units <= FREE_UNITS {
+            self.held = None;
+            return Ok(());
+        }
+        if units > ALL_LARGE_UNITS {
+            return Err(NoBodyMemory::TooLarge);
+        }
+        let pool = if units <= SMALL_UNITS { if_small } else { PoolKind::Large };
         match &mut self.held {
             Some((held, permit)) if *held == pool => {
                 let has = permit.num_permits();

@@ -109,7 +109,7 @@ pub async fn a_run_is_kept_until_its_messages_are_delivered(store: &dyn Store) {
     assert_eq!(store.retain(at(1_000), 1).await.unwrap().n_runs, 1);
     assert!(store.run(&Project::DEFAULT, RunRef::Id(run_id(3))).await.unwrap().is_none());
     assert_eq!(store.retain(at(1_000), 100).await.unwrap().n_runs, 0);
-    assert_eq!(undelivered(store, at(9), 10).await, [message.clone()]);
+    assert_eq!(undelivered(store, at(9), 10).await, std::slice::from_ref(&message));
     let delivered = vec![message.id];
     let commit = Commit { delivered, ..Commit::new(&Project::DEFAULT, fixture.command(), at(5)) };
     fixture.commit(commit).await.unwrap();
