@@ -103,6 +103,7 @@ impl Projection {
                 | Event::Dropped { .. }
                 | Event::Judged { .. }
                 | Event::Opened { .. }
+                | Event::Draining { .. }
                 | Event::Turned { .. }
                 | Event::Waiting { .. }
                 | Event::Signaled { .. }
@@ -162,6 +163,8 @@ pub fn project(
                 Exec::Flow { .. } => rows.tell_child(run, *fence, Note::CancelChild, now),
                 Exec::Http | Exec::Func { .. } | Exec::Script(_) => {}
             },
+            // The batch that drains a place ends the calls of unclaimed jobs itself.
+            Effect::Withdraw { .. } => {}
             Effect::Move { account, movement } => {
                 rows.postings.push(Posting { account: account.clone(), movement: movement.clone() });
             }

@@ -147,7 +147,7 @@ fn build(
     join::check(&mut nodes, &paths, &within, join::EarlyRead::Warned, reader);
     let expanded = tasks.iter().map(|task| expanded(task, &tasks)).collect();
     let index: BTreeMap<_, _> = nodes.iter().enumerate().map(|(ix, node)| (node.key.clone(), ix)).collect();
-    (Scope { routing: Routing::Join { on_failure: OnFailure::Stop }, owns_shared, nodes, index }, expanded)
+    (Scope { routing: Routing::Join { on_failure: OnFailure::Drain }, owns_shared, nodes, index }, expanded)
 }
 
 fn expanded(task: &Task<'_, '_>, tasks: &[Task<'_, '_>]) -> ExpandedTask {

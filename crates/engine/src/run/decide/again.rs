@@ -22,7 +22,7 @@ impl CallDecider<'_> {
     /// Which attempt comes next and after how long; `None` when there is none left.
     pub(super) fn next_attempt(&self, work: &Work, fault: &Fault, recheck_ms: u64) -> Option<(Next, u64)> {
         let call = self.call;
-        if !fault.retryable {
+        if !fault.retryable || self.run.is_draining(self.path) {
             return None;
         }
         if call.temporary == Temporary::Suspends && fault.kind.is_temporary() {
