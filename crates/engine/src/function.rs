@@ -189,6 +189,15 @@ mod tests {
     }
 
     #[test]
+    fn text_comes_from_the_params_where_there_is_no_input() {
+        check("upper", Value::Null, json!({"text": "loud"}), json!("LOUD"));
+        check("lower", Value::Null, json!({"text": "CALM"}), json!("calm"));
+        check("upper", json!("input"), json!({"text": "params"}), json!("INPUT"));
+        refused("upper", Value::Null, json!({}), "not null");
+        refused("upper", Value::Null, json!({"text": 3}), "not a number");
+    }
+
+    #[test]
     fn numbers_are_multiplied_and_integers_stay_integers() {
         check("mul", json!(6), json!({"mul": 7}), json!(42));
         check("mul", json!(6), json!({"by": 0.5}), json!(3.0));

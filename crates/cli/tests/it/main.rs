@@ -15,6 +15,7 @@ mod descriptors;
 mod dev;
 mod examples;
 mod extend;
+mod fans;
 mod fold;
 mod full;
 mod grants;

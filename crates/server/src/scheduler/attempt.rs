@@ -62,7 +62,7 @@ async fn fold(surface: &Surface, run: RunId, plan: &Plan) -> Result<Vec<NodeAtte
         part.entries.iter().for_each(|(_, entry)| attempts.follow(entry));
         match part.entries.last() {
             Some((seq, _)) if part.entries.len() == ENTRIES => read = *seq,
-            Some(_) | None => return Ok(attempts.into_rows()),
+            Some(_) | None => return Ok(attempts.into_summed_up()),
         }
     }
 }

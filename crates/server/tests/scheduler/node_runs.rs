@@ -83,12 +83,12 @@ async fn branches_and_inner_nodes_say_which_they_are() {
     client.ended(&id).await;
     let told = client.told(&id, &["node_key", "sub_status", "branch_id", "status"]).await;
     let expected = [
-        ["p", "", "", "ok"],
         ["p", "branch_complete", "upper", "ok"],
         ["p", "branch_complete", "lower", "ok"],
-        ["f", "", "", "ok"],
+        ["p", "", "", "ok"],
         ["f", "item_complete", "0", "ok"],
         ["f", "item_complete", "1", "ok"],
+        ["f", "", "", "ok"],
         ["s", "", "", "ok"],
         ["s", "sub_node_complete", "in", "ok"],
     ];

@@ -4,7 +4,7 @@
 //! container) has one for every visit, a branch that is a flow one for every time it is opened. Nothing here is
 //! stored: the rows are folded from the journal on request, in time that grows with the journal alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -124,6 +124,8 @@ pub struct Attempts<'p> {
     newest: BTreeMap<NodePath, usize>,
     /// Those of them that something may still come of.
     open: BTreeMap<NodePath, usize>,
+    /// Those that are fans.
+    fans: BTreeSet<usize>,
     /// The node of the outermost scope that was entered last.
     entered: Option<NodePath>,
     cancel: Option<String>,
@@ -149,6 +151,7 @@ impl<'p> Attempts<'p> {
             rows: Vec::new(),
             newest: BTreeMap::new(),
             open: BTreeMap::new(),
+            fans: BTreeSet::new(),
             entered: None,
             cancel: None,
             n_events: 0,
@@ -174,6 +177,28 @@ impl<'p> Attempts<'p> {
     /// The rows, oldest first.
     pub fn into_rows(self) -> Vec<NodeAttempt> {
         self.rows
+    }
+
+    /// The rows, oldest first, but each fan after its branches: it sums them up.
+    pub fn into_summed_up(self) -> Vec<NodeAttempt> {
+        let mut last_inside: Vec<usize> = (0..self.rows.len()).collect();
+        let mut fans: BTreeMap<&NodePath, usize> = BTreeMap::new();
+        for (at, row) in self.rows.iter().enumerate() {
+            let mut around = row.node.split_last();
+            while let Some((outer, _)) = around {
+                if let Some(fan) = fans.get(&outer) {
+                    last_inside[*fan] = at;
+                }
+                around = outer.split_last();
+            }
+            if self.fans.contains(&at) {
+                fans.insert(&row.node, at);
+            }
+        }
+        let mut rows: Vec<(usize, NodeAttempt)> = self.rows.into_iter().enumerate().collect();
+        // Of fans that end with the same row, the inner one began later and comes first.
+        rows.sort_by_key(|(at, _)| (last_inside[*at], last_inside[*at] != *at, std::cmp::Reverse(*at)));
+        rows.into_iter().map(|(_, row)| row).collect()
     }
 
     fn see(&mut self, event: &Event) {
@@ -262,6 +287,9 @@ impl<'p> Attempts<'p> {
     fn begin(&mut self, node: &NodePath) -> Option<&mut NodeAttempt> {
         let place = self.run.place(self.plan, node)?;
         let exec = place.call.map(|call| &call.exec);
+        if place.branch.is_none() && matches!(place.node.kind, NodeKind::Fan(_)) {
+            self.fans.insert(self.rows.len());
+        }
         let row = NodeAttempt {
             event: self.n_events,
             fence: Fence(0),

@@ -319,7 +319,8 @@ fn subflow(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option
             let reason = format!("the subflow has no node `{}`", shown(&node));
             reader.error_near(format!("{path}.node"), reason, &node, index.keys().map(String::as_str));
         } else if overrides.insert(node.clone(), params).is_some() {
-            reader.error(format!("{path}.node"), format!("node `{}` is given twice", shown(&node)));
+            let reason = format!("node `{}` is given twice", shown(&node));
+            reader.strict_error(format!("{path}.node"), reason, None);
         }
     }
     Some(NodeKind::Sub(Box::new(Sub { scope: scope?, overrides, on_failure })))

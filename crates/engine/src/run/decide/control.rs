@@ -55,7 +55,16 @@ impl Decider<'_> {
     pub(super) fn step(&self) -> Result<Vec<Event>, Refusal> {
         self.run.status.require_open()?;
         let held = self.run.agenda.iter().any(|todo| self.is_held(todo));
-        Ok(if held { vec![Event::Stepped] } else { Vec::new() })
+        Ok(if held { vec![Event::Stepped] } else { self.step_of_wait() })
+    }
+
+    /// Pause holds waits back, too: a step ends one whose signal or decision has come, or else one that is due.
+    fn step_of_wait(&self) -> Vec<Event> {
+        if self.run.status != Status::Paused {
+            return Vec::new();
+        }
+        let arrived = self.run.waits.paths().find_map(|path| self.arrived(path));
+        arrived.map_or_else(|| self.earliest_due(), |event| vec![event])
     }
 
     pub(super) fn retry(&self) -> Result<Vec<Event>, Refusal> {
