@@ -16,7 +16,7 @@ use crate::plan::{Form, Plan};
 use contents::Contents;
 use metrics::Metrics;
 
-pub use drawing::ascii;
+pub use drawing::{ascii, columns};
 pub use layered::LinkKind;
 pub use overlay::{EdgeState, NodeOverlay, Overlay};
 pub use svg::svg;

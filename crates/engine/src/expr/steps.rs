@@ -106,7 +106,12 @@ fn sign(operator: Operator) -> &'static str {
 fn operand(template: &Template) -> String {
     match template {
         Template::Literal(value) => excerpt(&plain(value)).into_owned(),
-        Template::Ref(reference) => reference.to_string(),
+        // The root says little in the little room that there is.
+        Template::Ref(reference) => {
+            let text = reference.to_string();
+            let bare = text.strip_prefix("$node.").or(text.strip_prefix("$var."));
+            bare.map(|bare| bare.replacen(".output.", ".", 1)).unwrap_or(text)
+        }
         Template::Text(_) | Template::Array(_) | Template::Object(_) => "…".to_owned(),
     }
 }

@@ -22,6 +22,11 @@ pub fn ascii(plan: &Plan, direction: Direction) -> Option<String> {
     Some(canvas.text())
 }
 
+/// The cells of a terminal that a line takes.
+pub fn columns(line: &str) -> i32 {
+    line.chars().map(cells).sum()
+}
+
 struct Canvas {
     width: usize,
     lines: Vec<u8>,

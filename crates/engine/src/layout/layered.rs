@@ -11,6 +11,7 @@ mod layers;
 mod order;
 mod position;
 mod route;
+mod straighten;
 
 pub use layers::LinkKind;
 
@@ -90,6 +91,7 @@ pub(super) fn arrange(members: &[Extent], links: &[Link], starts: &[usize], spac
     let mut graph = layers::LayeredGraph::new(members, links, starts, spacing);
     order::reduce_crossings(&mut graph);
     graph.place_ports(spacing);
-    let positions = position::assign(&graph, spacing);
-    route::arrange(&graph, &positions, spacing)
+    let mut centres = position::assign(&graph, spacing);
+    straighten::straighten(&graph, spacing, &mut centres);
+    route::arrange(&graph, &centres, spacing)
 }

@@ -33,7 +33,8 @@ impl Metrics {
         let is_lr = direction == Direction::LeftRight;
         Metrics {
             direction,
-            label: Font::Pixels { size: 13 },
+            // Bold letters are wider.
+            label: Font::Pixels { size: 14 },
             detail: Font::Pixels { size: 11 },
             edge_label: Font::Pixels { size: 11 },
             leaf_width: (96, 240),

@@ -49,7 +49,7 @@ fn write_all(out: &mut String, layout: &Layout, name: &str, overlay: Option<&Ove
         }
     }
     for edge in &layout.edges {
-        write_label(out, edge)?;
+        write_label(out, edge, layout.nodes[edge.from].parent.is_some())?;
     }
     out.write_str("</svg>\n")
 }
@@ -166,9 +166,10 @@ fn write_line(out: &mut String, points: &[(i32, i32)]) -> fmt::Result {
     Ok(())
 }
 
-fn write_label(out: &mut String, edge: &LayoutEdge) -> fmt::Result {
+fn write_label(out: &mut String, edge: &LayoutEdge, is_inside: bool) -> fmt::Result {
     let Some(Area { x, y, w, h }) = edge.label_area else { return Ok(()) };
-    write!(out, r#"<g class="label"><title>{}</title>"#, Xml(&excerpt(&edge.label)))?;
+    let class = if is_inside { "label inside" } else { "label" };
+    write!(out, r#"<g class="{class}"><title>{}</title>"#, Xml(&excerpt(&edge.label)))?;
     write!(out, r#"<rect x="{x}" y="{y}" width="{w}" height="{h}" rx="4"/>"#)?;
     writeln!(out, r#"<text x="{}" y="{}">{}</text></g>"#, x + w / 2, y + 12, Xml(&edge.short))
 }

@@ -250,6 +250,13 @@ impl<'l> LayeredGraph<'l> {
         }
     }
 
+    /// The distance between the centres of two neighbours in a layer, at least.
+    pub(super) fn distance(&self, first: usize, second: usize, spacing: &Spacing) -> i32 {
+        let (first, second) = (&self.vertices[first], &self.vertices[second]);
+        let gap = if first.is_pass || second.is_pass { spacing.line_gap } else { spacing.member_gap };
+        first.after + gap + second.before
+    }
+
     /// The difference between the centres of a hop's ends at which it is straight.
     pub(super) fn shift(&self, hop: &Hop) -> i32 {
         self.port_offset(hop.upper, hop.link)

@@ -134,9 +134,8 @@ impl Alignment<'_, '_> {
 
     /// The distance between the centres of two neighbours in a layer.
     fn distance(&self, first: usize, second: usize) -> i32 {
-        let (a, b) = (&self.graph.vertices[first], &self.graph.vertices[second]);
-        let gap = if a.is_pass || b.is_pass { self.spacing.line_gap } else { self.spacing.member_gap };
-        gap + if self.mirrored { a.before + b.after } else { a.after + b.before }
+        let (first, second) = if self.mirrored { (second, first) } else { (first, second) };
+        self.graph.distance(first, second, self.spacing)
     }
 
     /// The place of every block's root: as near to the first side as its neighbours let it, then as near to the
