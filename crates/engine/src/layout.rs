@@ -179,7 +179,8 @@ impl Composer<'_> {
             places.push(own);
             self.nodes.push(node);
             if let Some(inside) = member.inside {
-                let (inner_w, inner_h) = self.turned(inside.arrangement.extent.main, inside.arrangement.extent.cross);
+                let (inner_w, inner_h) =
+                    self.turned(inside.arrangement.extent.main, inside.arrangement.extent.cross);
                 // Boxes may have grown for their label or their ports.
                 let free = (w - 2 * self.metrics.box_pad - inner_w, h - self.metrics.box_height(inner_h));
                 let corner = (x + self.metrics.box_pad + free.0 / 2, y + self.metrics.box_band + free.1 / 2);

@@ -20,7 +20,9 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use shapes::plan_of;
 use windlass_engine::definition::{Strictness, compile};
-use windlass_engine::layout::{Area, Direction, EdgeState, Layout, LayoutKind, NodeOverlay, Overlay, ascii, layout, svg};
+use windlass_engine::layout::{
+    Area, Direction, EdgeState, Layout, LayoutKind, NodeOverlay, Overlay, ascii, layout, svg,
+};
 use windlass_engine::plan::Plan;
 
 const DIRECTIONS: [Direction; 2] = [Direction::LeftRight, Direction::TopDown];
@@ -40,7 +42,10 @@ fn contains(outer: Area, inner: Area) -> bool {
 fn runs_through(area: Area, a: (i32, i32), b: (i32, i32)) -> bool {
     let (left, right) = (a.0.min(b.0), a.0.max(b.0));
     let (top, bottom) = (a.1.min(b.1), a.1.max(b.1));
-    left < area.x + area.w && area.x < right.max(left + 1) && top < area.y + area.h && area.y < bottom.max(top + 1)
+    left < area.x + area.w
+        && area.x < right.max(left + 1)
+        && top < area.y + area.h
+        && area.y < bottom.max(top + 1)
         && !(a.0 == b.0 && (a.0 == area.x || a.0 == area.x + area.w))
         && !(a.1 == b.1 && (a.1 == area.y || a.1 == area.y + area.h))
 }
@@ -83,7 +88,9 @@ fn check(layout: &Layout) -> Result<(), String> {
         let (Some(first), Some(last)) = (edge.points.first(), edge.points.last()) else {
             return Err(format!("`{}` has no points", edge.id));
         };
-        if !is_on_border(layout.nodes[edge.from].area, *first) || !is_on_border(layout.nodes[edge.to].area, *last) {
+        if !is_on_border(layout.nodes[edge.from].area, *first)
+            || !is_on_border(layout.nodes[edge.to].area, *last)
+        {
             return Err(format!("`{}` does not begin and end at its nodes: {:?}", edge.id, edge.points));
         }
         for pair in edge.points.windows(2) {
@@ -105,11 +112,17 @@ fn check_label(layout: &Layout, area: Option<Area>, id: &str) -> Result<(), Stri
     let Some(area) = area else { return Ok(()) };
     let over_leaf = layout.nodes.iter().find(|node| !node.is_box && overlap(area, node.area));
     // Labels of a box's own edges stand inside it.
-    let over_box = layout.nodes.iter().find(|node| node.is_box && overlap(area, node.area) && !contains(node.area, area));
+    let over_box = layout
+        .nodes
+        .iter()
+        .find(|node| node.is_box && overlap(area, node.area) && !contains(node.area, area));
     if let Some(node) = over_leaf.or(over_box) {
         return Err(format!("the label of `{id}` is over `{}`", node.id));
     }
-    let other = layout.edges.iter().find(|other| other.id != id && other.label_area.is_some_and(|o| overlap(area, o)));
+    let other = layout
+        .edges
+        .iter()
+        .find(|other| other.id != id && other.label_area.is_some_and(|o| overlap(area, o)));
     other.map_or(Ok(()), |other| Err(format!("the labels of `{id}` and `{}` overlap", other.id)))
 }
 
@@ -125,7 +138,11 @@ fn wild_graph(dice: &mut Dice<'_>) -> Value {
             node = json!({"kind": "subflow", "subflow": {"start": "s", "nodes": {"s": {"service": "work"}, "t": {"kind": "timer", "params": {"delay_ms": 1}}},
                 "edges": [{"from": "s", "action": dice.pick(&LABELS), "to": "t"}, {"from": "t", "action": "again", "to": "s"}]}});
         }
-        node["title"] = json!(dice.pick(&["", "a node with a title that is far too long to be shown whole", "一个节点的标题"]));
+        node["title"] = json!(dice.pick(&[
+            "",
+            "a node with a title that is far too long to be shown whole",
+            "一个节点的标题"
+        ]));
         nodes.insert(format!("n{i}"), node);
     }
     let mut edges = Vec::new();
@@ -229,7 +246,8 @@ fn places_are_those_of_problems() {
             {"service": "a"}, {"subflow": {"start": "x y", "nodes": {"x y": {"service": "b"}}, "edges": []}}]}}],
         "edges": [{"source": "one", "target": "two"}]}));
     let drawn = layout(&plan, Direction::LeftRight);
-    let place = |id: &str| drawn.nodes.iter().find(|node| node.id == id).and_then(|node| node.place.clone()).unwrap();
+    let place =
+        |id: &str| drawn.nodes.iter().find(|node| node.id == id).and_then(|node| node.place.clone()).unwrap();
     assert_eq!(place("two"), "$.nodes[1]");
     assert_eq!(place("two/0"), "$.nodes[1].config.parallel_execs[0]");
     assert_eq!(place("two/1/x y"), "$.nodes[1].config.parallel_execs[1].subflow.nodes[\"x y\"]");
@@ -245,8 +263,10 @@ fn places_are_those_of_problems() {
     assert_eq!(node("b").place.as_deref(), Some("$.steps[0].branches[0].steps[0].branches[1].steps[0]"));
     assert_eq!(node("l/*/d").place.as_deref(), Some("$.steps[0].branches[1].steps[1].steps[0]"));
     let parent = |id: &str| node(id).parent.map(|parent| drawn.nodes[parent].id.as_str());
-    assert_eq!([parent("p"), parent("q"), parent("a"), parent("c"), parent("l/*/d"), parent("e")],
-        [None, Some("p"), Some("q"), Some("p"), Some("l"), None]);
+    assert_eq!(
+        [parent("p"), parent("q"), parent("a"), parent("c"), parent("l/*/d"), parent("e")],
+        [None, Some("p"), Some("q"), Some("p"), Some("l"), None]
+    );
     let ends: Vec<(&str, &str)> =
         drawn.edges.iter().map(|edge| (&*drawn.nodes[edge.from].id, &*drawn.nodes[edge.to].id)).collect();
     assert_eq!(ends, [("c", "l"), ("p", "e")]);
@@ -273,8 +293,14 @@ fn states_of_a_run_are_shown_on_its_graph() {
     let overlay = Overlay::new(&drawn, states);
     assert_eq!(overlay.edges, [EdgeState::Taken, EdgeState::NotTaken]);
     let text = svg(&drawn, "flow", Some(&overlay));
-    for part in [r#"class="node ok start""#, r#"class="box run""#, r#"class="node retry""#, ">1/3</text>", r#"class="edge taken""#, "&lt;script&gt;"]
-    {
+    for part in [
+        r#"class="node ok start""#,
+        r#"class="box run""#,
+        r#"class="node retry""#,
+        ">1/3</text>",
+        r#"class="edge taken""#,
+        "&lt;script&gt;",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(!text.contains("<script"), "{text}");
@@ -286,7 +312,9 @@ fn hostile_definitions_have_small_layouts() {
     let n = 3_000;
     let nodes: Map<String, Value> = (0..n).map(|i| (format!("n{i}"), json!({"service": "w"}))).collect();
     let edge = |from: usize, action: &str, to: usize| json!({"from": format!("n{from}"), "action": action, "to": format!("n{to}")});
-    let edges: Vec<Value> = (1..n).flat_map(|i| [edge(i - 1, "default", i), edge(0, &format!("a{i}"), i), edge(i, "back", i / 2)]).collect();
+    let edges: Vec<Value> = (1..n)
+        .flat_map(|i| [edge(i - 1, "default", i), edge(0, &format!("a{i}"), i), edge(i, "back", i / 2)])
+        .collect();
     let plan = plan_of(&json!({"start": "n0", "nodes": nodes, "edges": edges}));
     let drawn = layout(&plan, Direction::LeftRight);
     assert_eq!((drawn.nodes.len(), drawn.edges.len()), (n, 3 * (n - 1)));
@@ -294,7 +322,9 @@ fn hostile_definitions_have_small_layouts() {
 
     // A fan of many branches, and names that repeat in every level.
     let branches: Vec<Value> = (0..5_000).map(|i| json!({"service": format!("s{i}")})).collect();
-    let plan = plan_of(&json!({"start": "f", "nodes": {"f": {"kind": "parallel", "parallel_execs": branches}}, "edges": []}));
+    let plan = plan_of(
+        &json!({"start": "f", "nodes": {"f": {"kind": "parallel", "parallel_execs": branches}}, "edges": []}),
+    );
     let drawn = layout(&plan, Direction::LeftRight);
     assert_eq!((drawn.nodes.len(), drawn.nodes[0].n_hidden, drawn.has_hidden()), (101, 4_900, true));
 
@@ -330,7 +360,8 @@ fn a_thousand_nodes_are_laid_out_in_milliseconds() {
     let mut dice_bytes = dice::noise(7, 4_000).into_iter();
     let mut skip = || usize::from(dice_bytes.next().unwrap_or(3));
     let nodes: Vec<Value> = (0..1_000).map(|i| json!({"id": format!("n{i}"), "type": "work"})).collect();
-    let mut pairs: BTreeSet<(usize, usize)> = (1..1_000).map(|i| (i - 1 - (skip() % 12).min(i - 1), i)).collect();
+    let mut pairs: BTreeSet<(usize, usize)> =
+        (1..1_000).map(|i| (i - 1 - (skip() % 12).min(i - 1), i)).collect();
     pairs.extend((12..1_000).map(|i| (i - 1 - skip() % 12, i)));
     let edges: Vec<Value> =
         pairs.iter().map(|(a, b)| json!({"source": format!("n{a}"), "target": format!("n{b}")})).collect();

@@ -140,7 +140,9 @@ impl Builder<'_> {
     fn wire(&self, ids: (&str, &str), (from, to): (usize, usize), when: &When) -> Wire {
         let (when, label) = match when {
             When::Always => (EdgeWhen::Always, String::new()),
-            When::Action(action) if action == DEFAULT_ACTION => (EdgeWhen::Action(action.clone()), String::new()),
+            When::Action(action) if action == DEFAULT_ACTION => {
+                (EdgeWhen::Action(action.clone()), String::new())
+            }
             When::Action(action) => (EdgeWhen::Action(action.clone()), action.clone()),
             When::If(condition) => (EdgeWhen::Condition, condition.summary()),
         };
@@ -163,7 +165,8 @@ impl Builder<'_> {
     }
 
     fn boxed(&self, mut node: LayoutNode, inside: Contents) -> LayoutMember {
-        let (extent, short, detail) = self.metrics.boxed(&node.label, &node.detail, inside.arrangement.extent);
+        let (extent, short, detail) =
+            self.metrics.boxed(&node.label, &node.detail, inside.arrangement.extent);
         (node.short, node.detail, node.is_box) = (short, detail, true);
         LayoutMember { node, inside: Some(Box::new(inside)), extent }
     }
@@ -258,7 +261,8 @@ impl Builder<'_> {
             };
             members.push(match &branch.body {
                 Body::Call(call) => {
-                    let drawn = LayoutNode { kind: kind_of_call(call), detail: way_of(call).to_owned(), ..drawn };
+                    let drawn =
+                        LayoutNode { kind: kind_of_call(call), detail: way_of(call).to_owned(), ..drawn };
                     self.leaf(drawn)
                 }
                 Body::Scope(scope) => {

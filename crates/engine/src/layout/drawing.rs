@@ -53,7 +53,11 @@ impl Canvas {
             // The head stands before the border where the line ends.
             if let [.., from, to] = edge.points[..] {
                 let is_across = from.1 == to.1;
-                let head = if is_across { (to.0 - (to.0 - from.0).signum(), to.1) } else { (to.0, to.1 - (to.1 - from.1).signum()) };
+                let head = if is_across {
+                    (to.0 - (to.0 - from.0).signum(), to.1)
+                } else {
+                    (to.0, to.1 - (to.1 - from.1).signum())
+                };
                 self.put(head, arrow(layout.direction));
                 self.cut_line(to, if is_across { LEFT } else { UP });
             }
@@ -107,7 +111,12 @@ impl Canvas {
     fn draw_frame(&mut self, Area { x, y, w, h }: Area) {
         let (right, bottom) = (x + w - 1, y + h - 1);
         // A box hides the lines below it.
-        for (from, to) in [((x, y), (right, y)), ((x, bottom), (right, bottom)), ((x, y), (x, bottom)), ((right, y), (right, bottom))] {
+        for (from, to) in [
+            ((x, y), (right, y)),
+            ((x, bottom), (right, bottom)),
+            ((x, y), (x, bottom)),
+            ((right, y), (right, bottom)),
+        ] {
             self.draw_line(from, to);
         }
     }

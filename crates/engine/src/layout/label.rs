@@ -82,7 +82,9 @@ fn thousandths(c: char) -> i32 {
         _ if is_mark(c) => 0,
         _ if is_wide(c) => 1_000,
         'i' | 'j' | 'l' | '\'' | '.' | ',' | ':' | ';' | '|' | '!' | 'I' => 300,
-        ' ' | 'f' | 'r' | 't' | '(' | ')' | '[' | ']' | '{' | '}' | '/' | '\\' | '-' | '·' | '"' | '*' => 400,
+        ' ' | 'f' | 'r' | 't' | '(' | ')' | '[' | ']' | '{' | '}' | '/' | '\\' | '-' | '·' | '"' | '*' => {
+            400
+        }
         'm' | 'w' | 'M' | 'W' | '@' | '%' | '…' | '→' | '≥' | '≤' => 950,
         'A'..='Z' | '&' | '_' | '<' | '>' | '=' | '+' | '~' | '#' => 690,
         'a'..='z' | '0'..='9' | '$' | '?' => 600,
@@ -105,7 +107,8 @@ mod tests {
 
     #[test]
     fn long_text_is_cut_to_its_room() {
-        for text in ["a rather long label of a node", "一个相当长的节点标签一个相当长", &"x".repeat(10_000)] {
+        for text in ["a rather long label of a node", "一个相当长的节点标签一个相当长", &"x".repeat(10_000)]
+        {
             for font in [Font::Cells, Font::Pixels { size: 13 }] {
                 let cut = font.cut(text, 20);
                 assert!(cut.ends_with('…') && font.width(&cut) <= 20, "{cut}");

@@ -84,7 +84,12 @@ pub(super) struct Arrangement {
 }
 
 /// Lays members out. `starts` are the members with which the scope begins.
-pub(super) fn arrange(members: &[Extent], links: &[Link], starts: &[usize], spacing: &Spacing) -> Arrangement {
+pub(super) fn arrange(
+    members: &[Extent],
+    links: &[Link],
+    starts: &[usize],
+    spacing: &Spacing,
+) -> Arrangement {
     if links.is_empty() {
         return grid::arrange(members, spacing);
     }

@@ -76,7 +76,11 @@ fn write_box(out: &mut String, node: &LayoutNode, tally: Option<&Tally<'_>>, has
     write_tooltip(out, node, tally)?;
     writeln!(out, r#"<rect x="{x}" y="{y}" width="{w}" height="{h}" rx="10"/>"#)?;
     write_icon(out, icon(node, tally, has_run), x + 12, y + 9)?;
-    let detail = if node.detail.is_empty() { String::new() } else { format!(r#"<tspan class="t2" dx="8">{}</tspan>"#, Xml(&node.detail)) };
+    let detail = if node.detail.is_empty() {
+        String::new()
+    } else {
+        format!(r#"<tspan class="t2" dx="8">{}</tspan>"#, Xml(&node.detail))
+    };
     writeln!(out, r#"<text class="t1" x="{}" y="{}">{}{detail}</text>"#, x + 32, y + 21, Xml(&node.short))?;
     write_badge(out, node, tally)?;
     out.write_str("</g>\n")
@@ -210,7 +214,9 @@ fn icon(node: &LayoutNode, tally: Option<&Tally<'_>>, has_run: bool) -> &'static
     }
     match node.kind {
         LayoutKind::Call => "M3.5 4.5L7 8l-3.5 3.5M8.5 11.5h4",
-        LayoutKind::Flow => "M2.75 6h3.5v4h-3.5zM9.75 2.75h3.5v3.5h-3.5zM9.75 9.75h3.5v3.5h-3.5zM6.25 8h1.5V4.5h2M7.75 8v3.5h2",
+        LayoutKind::Flow => {
+            "M2.75 6h3.5v4h-3.5zM9.75 2.75h3.5v3.5h-3.5zM9.75 9.75h3.5v3.5h-3.5zM6.25 8h1.5V4.5h2M7.75 8v3.5h2"
+        }
         LayoutKind::Choice => "M8 2.5L13.5 8 8 13.5 2.5 8z",
         LayoutKind::Parallel => "M2.5 8h11M5.5 8V3.5h8M5.5 8v4.5h8",
         LayoutKind::Foreach => "M8 2.5l5.5 2.75L8 8 2.5 5.25zM2.5 8L8 10.75 13.5 8M2.5 10.75L8 13.5l5.5-2.75",
@@ -219,7 +225,9 @@ fn icon(node: &LayoutNode, tally: Option<&Tally<'_>>, has_run: bool) -> &'static
         LayoutKind::Branch => "M4 2.5v11M4 9.5c0-3 8-1 8-5M9.75 5.5L12 3.25l2.25 2.25",
         LayoutKind::Timer => "M8 2.75a5.25 5.25 0 1 1-.01 0M8 5v3l2 1.5",
         LayoutKind::Signal => "M9 2.5L4.5 9H8l-1 4.5L11.5 7H8z",
-        LayoutKind::Approval => "M6.5 8a2.5 2.5 0 1 0 0-5 2.5 2.5 0 0 0 0 5zM2.5 13.25C3 11 4.5 10 6.5 10M9 11.25l1.75 1.75L14 9.5",
+        LayoutKind::Approval => {
+            "M6.5 8a2.5 2.5 0 1 0 0-5 2.5 2.5 0 0 0 0 5zM2.5 13.25C3 11 4.5 10 6.5 10M9 11.25l1.75 1.75L14 9.5"
+        }
         LayoutKind::Compute => "M3 5.5h10M3 10.5h10M6.5 3v10M9.5 3v10",
         LayoutKind::Pass => "M3.5 8h9M9 4.5L12.5 8 9 11.5",
         LayoutKind::Return | LayoutKind::End => "M12.5 3.5v5h-8M7.5 5.5l-3 3 3 3",

@@ -3,8 +3,8 @@
 use super::{Client, Repeat, with_query};
 use crate::contract::{
     Definition, DiffQuery, ExpandResponse, FlowDetail, FlowDiff, FlowGraph, FlowInfo, FlowRequest,
-    FlowStatsInfo, FlowsQuery, GraphQuery, GraphSvgQuery, InstantiateRequest, List, PublishResponse, Validation, Version, VersionRequest,
-    VersionSummary,
+    FlowStatsInfo, FlowsQuery, GraphQuery, GraphSvgQuery, InstantiateRequest, List, PublishResponse,
+    Validation, Version, VersionRequest, VersionSummary,
 };
 use crate::error::ClientError;
 

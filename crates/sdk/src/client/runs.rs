@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::{Client, EventStream, Repeat, with_query};
 use crate::contract::{
     Budget, Cancel, Continue, DryRun, DryRunQuery, FlowGraph, JournalEntry, List, LogLine, LogsQuery, NoBody,
-    NodeAttemptInfo, PageQuery, RerunRequest, RunDetail, RunRequest, RunState, RunStats, RunSummary,
-    RunGraphQuery, RunsQuery, Signal, StartQuery, StartResponse, StateDiff, StateDiffQuery, StateQuery, Why,
+    NodeAttemptInfo, PageQuery, RerunRequest, RunDetail, RunGraphQuery, RunRequest, RunState, RunStats,
+    RunSummary, RunsQuery, Signal, StartQuery, StartResponse, StateDiff, StateDiffQuery, StateQuery, Why,
 };
 use crate::error::ClientError;
 

@@ -119,7 +119,8 @@ async fn number_of(app: &App, flow: &FlowRow, view: &RunView, asked: Option<u32>
     }
     match asked.filter(|asked| *asked != label.number) {
         Some(asked) => {
-            let reason = format!("the run executes version {}, not {asked}: leave the version out", label.number);
+            let reason =
+                format!("the run executes version {}, not {asked}: leave the version out", label.number);
             Err(ApiError::field(Code::BadQuery, "?version", reason))
         }
         None => Ok(label.number),

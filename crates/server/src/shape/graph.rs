@@ -1,6 +1,8 @@
 //! Layouts of flows, and the states of runs over them.
 
-use windlass_engine::layout::{self, Direction, EdgeWhen, Layout, LayoutEdge, LayoutKind, LayoutNode, LinkKind};
+use windlass_engine::layout::{
+    self, Direction, EdgeWhen, Layout, LayoutEdge, LayoutKind, LayoutNode, LinkKind,
+};
 use windlass_engine::plan::Plan;
 use windlass_sdk::contract::{
     FlowGraph, GraphArea, GraphDirection, GraphEdge, GraphEdgeKind, GraphEdgeWhen, GraphNode, GraphNodeKind,

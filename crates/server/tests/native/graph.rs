@@ -21,14 +21,20 @@ async fn a_flow_is_laid_out_in_both_directions() {
     let host = TestServer::new().await;
     host.publish("f", branching()).await;
     let graph = host.get("/api/v1/flows/f/graph").await.ok();
-    assert_eq!((&graph["direction"], &graph["form"], &graph["more"]), (&json!("lr"), &json!("graph"), &json!(false)));
+    assert_eq!(
+        (&graph["direction"], &graph["form"], &graph["more"]),
+        (&json!("lr"), &json!("graph"), &json!(false))
+    );
     assert_eq!(ids(&graph), ["check", "stop", "sub", "sub/in"]);
     let node = |id: &str| graph["nodes"].as_array().unwrap().iter().find(|node| node["id"] == id).unwrap();
     assert_eq!(node("sub/in")["parent"], "sub");
     assert_eq!(node("sub/in")["path"], "$.nodes.sub.subflow.nodes.in");
     assert_eq!((&node("sub")["box"], &node("check")["start"]), (&json!(true), &json!(true)));
     let edge = &graph["edges"][0];
-    assert_eq!((&edge["id"], &edge["when"], &edge["action"]), (&json!("check>sub"), &json!("action"), &json!("ok")));
+    assert_eq!(
+        (&edge["id"], &edge["when"], &edge["action"]),
+        (&json!("check>sub"), &json!("action"), &json!("ok"))
+    );
     assert!(edge["points"].as_array().unwrap().len() > 1 && edge["label_box"]["w"].as_i64() > Some(0));
 
     let down = host.get("/api/v1/flows/f/graph?dir=tb&version=1").await.ok();
@@ -47,12 +53,19 @@ async fn a_drawing_shows_the_states_of_a_run() {
     assert!(plain.headers["content-security-policy"].to_str().unwrap().starts_with("default-src 'none'"));
     let plain = String::from_utf8(plain.body).unwrap();
     assert!(plain.starts_with("<svg ") && plain.contains("<title>f, version 1</title>"));
-    assert!(plain.contains("&lt;img src=x") && !plain.contains("<img") && !plain.contains("class=\"edge taken\""));
+    assert!(
+        plain.contains("&lt;img src=x") && !plain.contains("<img") && !plain.contains("class=\"edge taken\"")
+    );
 
     let drawn = host.get(&format!("/api/v1/flows/f/graph.svg?run={run}&dir=tb")).await;
     let drawn = String::from_utf8(drawn.body).unwrap();
-    for part in ["class=\"node ok start\"", "class=\"box ok\"", "class=\"node idle skipped\"", "class=\"edge taken\"", "class=\"edge not\""]
-    {
+    for part in [
+        "class=\"node ok start\"",
+        "class=\"box ok\"",
+        "class=\"node idle skipped\"",
+        "class=\"edge taken\"",
+        "class=\"edge not\"",
+    ] {
         assert!(drawn.contains(part), "{part}: {drawn}");
     }
     let graph = host.get(&format!("/api/v1/runs/{run}/graph")).await.ok();

@@ -92,7 +92,8 @@ pub(super) fn foreach(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader
         let Some(mut exec) = Fields::of(value, path.clone(), reader) else { continue };
         let given = exec.whole("index", reader).map(|n| usize::try_from(n).unwrap_or(usize::MAX));
         let branch = branch(exec, &common, reader);
-        let Some(branch) = branch.map(|branch| Branch { place: at_index(".foreach_execs", i), ..branch }) else {
+        let Some(branch) = branch.map(|branch| Branch { place: at_index(".foreach_execs", i), ..branch })
+        else {
             unread = true;
             continue;
         };
@@ -227,5 +228,12 @@ fn by_service(service: String, common: &Common) -> Branch {
 }
 
 fn plain(name: String, body: Body) -> Branch {
-    Branch { name, body, params: Params::default(), prep: Prep::Scope, post: Post::default(), place: String::new() }
+    Branch {
+        name,
+        body,
+        params: Params::default(),
+        prep: Prep::Scope,
+        post: Post::default(),
+        place: String::new(),
+    }
 }

@@ -68,11 +68,7 @@ struct Expander<'s, 'v> {
 }
 
 /// Expands one scope.
-pub(super) fn expand<'s, 'v>(
-    steps: &'s [Step<'v>],
-    tree: &Tree,
-    reader: &mut Reader,
-) -> Expanded<'s, 'v> {
+pub(super) fn expand<'s, 'v>(steps: &'s [Step<'v>], tree: &Tree, reader: &mut Reader) -> Expanded<'s, 'v> {
     let mut expander = Expander {
         tasks: Vec::new(),
         wanted: Vec::new(),

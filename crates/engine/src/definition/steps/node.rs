@@ -19,13 +19,7 @@ use crate::retry::Backoff;
 /// Makes the node of a task. A task that cannot be made becomes a no-op, so that the rest can still be checked.
 ///
 /// `flow` is the place of the flow that the task belongs to.
-pub(super) fn read(
-    task: &Task<'_, '_>,
-    flow: &str,
-    depth: usize,
-    tree: &Tree,
-    reader: &mut Reader,
-) -> Node {
+pub(super) fn read(task: &Task<'_, '_>, flow: &str, depth: usize, tree: &Tree, reader: &mut Reader) -> Node {
     let step = task.step;
     let mut node = Node {
         key: step.id.clone(),

@@ -30,7 +30,8 @@ impl Trunk {
     /// Trunks with a lower key come first, because then fewer lines cross: of those that lead on, the one that has
     /// farther to go in the way of another; those that turn back stay near their side.
     fn key(&self) -> (u8, i32) {
-        let mean = |ends: &[i32]| ends.iter().sum::<i32>().checked_div(i32::try_from(ends.len()).unwrap_or(1));
+        let mean =
+            |ends: &[i32]| ends.iter().sum::<i32>().checked_div(i32::try_from(ends.len()).unwrap_or(1));
         match (mean(&self.left), mean(&self.right)) {
             (Some(left), Some(right)) if right >= left => (1, -left),
             (Some(left), Some(_)) => (1, left),

@@ -53,7 +53,8 @@ fn sort_layer(graph: &mut LayeredGraph<'_>, layer: usize, downwards: bool) {
     };
     let keys: Vec<Option<usize>> = graph.layers[layer].iter().map(|vertex| key(*vertex)).collect();
     let keyed = keys.iter().zip(&graph.layers[layer]);
-    let mut sorted: Vec<(usize, usize)> = keyed.filter_map(|(key, vertex)| Some(((*key)?, *vertex))).collect();
+    let mut sorted: Vec<(usize, usize)> =
+        keyed.filter_map(|(key, vertex)| Some(((*key)?, *vertex))).collect();
     sorted.sort_by_key(|(key, _)| *key);
     let mut sorted = sorted.into_iter();
     for (at, key) in keys.iter().enumerate() {

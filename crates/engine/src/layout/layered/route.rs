@@ -43,8 +43,6 @@ struct Channels {
     starts: Vec<i32>,
     tracks: Vec<Vec<i32>>,
     layers: Vec<i32>,
-    /// How far each layer reaches along the layers.
-    thickness: Vec<i32>,
     extent: i32,
 }
 
@@ -200,13 +198,7 @@ impl Router<'_, '_> {
             let needed = link.label.map_or(0, |label| label.main + 2 * self.spacing.label_gap);
             *zone = needed.max(*zone);
         }
-        let mut channels = Channels {
-            starts: Vec::new(),
-            tracks: Vec::new(),
-            layers: Vec::new(),
-            thickness,
-            extent: 0,
-        };
+        let mut channels = Channels { starts: Vec::new(), tracks: Vec::new(), layers: Vec::new(), extent: 0 };
         for (channel, trunks) in self.trunks.iter().enumerate() {
             let (found, n_tracks) = tracks(trunks);
             let Spacing { margin, arrow, .. } = *self.spacing;
@@ -218,13 +210,14 @@ impl Router<'_, '_> {
             let all = gap * (n - 1).max(0);
             let inner = (self.spacing.channel - arrow).max(all + 2 * margin);
             let first = channels.extent + labels[channel] + (inner - all) / 2;
-            let place = |track: Option<usize>| first + gap * track.and_then(|t| i32::try_from(t).ok()).unwrap_or(0);
+            let place =
+                |track: Option<usize>| first + gap * track.and_then(|t| i32::try_from(t).ok()).unwrap_or(0);
             channels.tracks.push(found.into_iter().map(place).collect());
             channels.starts.push(channels.extent);
             if !trunks.is_empty() {
                 channels.extent += labels[channel] + inner + arrow;
             }
-            if let Some(thickness) = channels.thickness.get(channel) {
+            if let Some(thickness) = thickness.get(channel) {
                 channels.layers.push(channels.extent);
                 channels.extent += thickness;
             }
@@ -235,9 +228,8 @@ impl Router<'_, '_> {
     fn spot(&self, member: usize, channels: &Channels) -> Spot {
         let extent = self.graph.extents[member];
         let layer = self.layer(member);
-        let free = channels.thickness[layer] - extent.main;
         Spot {
-            main: channels.layers[layer] + free / 2,
+            main: channels.layers[layer],
             cross: self.centres[member] - self.graph.vertices[member].before,
             extent,
         }

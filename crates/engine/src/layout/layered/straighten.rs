@@ -1,11 +1,10 @@
 //! Moves vertices within the free room beside them, where more of their hops become straight.
 
 use super::Spacing;
-use super::layers::LayeredGraph;
+use super::layers::{Hop, LayeredGraph};
 
-/// Rounds over all vertices, and hops of a vertex beyond which it stays.
+/// Rounds over all vertices at most.
 const ROUNDS: usize = 3;
-const HOPS_MAX: usize = 12;
 
 pub(super) fn straighten(graph: &LayeredGraph<'_>, spacing: &Spacing, centres: &mut [i32]) {
     let units = units(graph);
@@ -30,8 +29,11 @@ fn units(graph: &LayeredGraph<'_>) -> Vec<Vec<usize>> {
 fn move_unit(graph: &LayeredGraph<'_>, spacing: &Spacing, unit: &[usize], centres: &mut [i32]) -> bool {
     let (first, last) = (unit[0], unit[unit.len() - 1]);
     let here = centres[first];
-    let n_hops = graph.up[first].len() + graph.down[last].len();
-    if n_hops > HOPS_MAX || unit.iter().any(|vertex| centres[*vertex] != here) {
+    // A member between several neighbours on one side stays in their middle.
+    let single = |hops: &[Hop]| if hops.len() == 1 { hops.first().copied() } else { None };
+    let up = single(&graph.up[first]).map(|hop| centres[hop.upper] + graph.shift(&hop));
+    let down = single(&graph.down[last]).map(|hop| centres[hop.lower] - graph.shift(&hop));
+    if up.or(down).is_none() || unit.iter().any(|vertex| centres[*vertex] != here) {
         return false;
     }
     let (mut low, mut high) = (0, i32::MAX);
@@ -45,11 +47,9 @@ fn move_unit(graph: &LayeredGraph<'_>, spacing: &Spacing, unit: &[usize], centre
             high = high.min(centres[*after] - graph.distance(*vertex, *after, spacing));
         }
     }
-    let up = graph.up[first].iter().map(|hop| centres[hop.upper] + graph.shift(hop));
-    let down = graph.down[last].iter().map(|hop| centres[hop.lower] - graph.shift(hop));
-    let wanted: Vec<i32> = up.chain(down).collect();
-    let n_straight = |at: i32| wanted.iter().filter(|other| **other == at).count();
-    let free = wanted.iter().copied().filter(|at| (low..=high).contains(at));
+    let wanted = || up.into_iter().chain(down);
+    let n_straight = |at: i32| wanted().filter(|other| *other == at).count();
+    let free = wanted().filter(|at| (low..=high).contains(at));
     let best = free.max_by_key(|at| (n_straight(*at), -(at - here).abs(), -*at));
     match best.filter(|at| n_straight(*at) > n_straight(here)) {
         Some(at) => {
