@@ -38,7 +38,7 @@ pub(super) struct Spacing {
     pub(super) member_gap: i32,
     /// Between a line and anything beside it, across the layers.
     pub(super) line_gap: i32,
-    /// Of a channel without tracks.
+    /// A channel without tracks.
     pub(super) channel: i32,
     /// Between the tracks of a channel.
     pub(super) track: i32,

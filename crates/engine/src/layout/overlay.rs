@@ -87,7 +87,7 @@ fn is_ended(status: &str) -> bool {
     matches!(status, "completed" | "failed" | "skipped" | "canceled")
 }
 
-/// Of several states the one that people want to see.
+/// The rank of a state: the highest one of several is shown.
 fn severity(status: &str) -> usize {
     const ORDER: [&str; 8] =
         ["skipped", "completed", "canceled", "pending", "waiting", "running", "retrying", "failed"];
