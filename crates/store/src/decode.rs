@@ -246,6 +246,7 @@ pub(crate) fn server<C: Columns>(columns: &mut C) -> Result<ServerRow, C::Error>
         version: columns.text()?,
         started_at: columns.time()?,
         beat_at: columns.time()?,
+        worker_ttl_ms: columns.number()?,
     })
 }
 

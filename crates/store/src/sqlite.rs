@@ -9,6 +9,7 @@
 mod check;
 mod column;
 mod error;
+mod foreign;
 mod list;
 mod lock;
 mod oneshot;

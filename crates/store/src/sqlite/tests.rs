@@ -8,10 +8,11 @@ use rusqlite::Connection;
 use super::*;
 
 /// All constant statements.
-const ALL: [&[&str]; 30] = [
+const ALL: [&[&str]; 31] = [
     check::ALL,
     schema::ALL,
     flow::ALL,
+    foreign::ALL,
     writer_cache::ALL,
     journal::ALL,
     run::ALL,
