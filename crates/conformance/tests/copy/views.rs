@@ -139,7 +139,7 @@ fn the_views_of_both_databases_have_the_same_columns() {
             let ours = db.prepare(&sql).unwrap();
             let theirs = client.prepare(&sql).await.unwrap();
             let columns: Vec<&str> = theirs.columns().iter().map(tokio_postgres::Column::name).collect();
-            assert_eq!(ours.column_names(), columns, "{view}");
+            assert_eq!(ours.column_names().collect::<Vec<_>>(), columns, "{view}");
             // Times and structured values have types of their own, except where other views read them.
             for column in theirs.columns().iter().filter(|_| view != "run_events") {
                 let is_time = ["at", "lease_expiry", "last_heartbeat"].contains(&column.name()) || column.name().ends_with("_at");

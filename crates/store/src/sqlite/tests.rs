@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use super::*;
 
 /// All constant statements.
-const ALL: [&[&str]; 31] = [
+const ALL: [&[&str]; 32] = [
     check::ALL,
     schema::ALL,
     flow::ALL,
@@ -22,6 +22,7 @@ const ALL: [&[&str]; 31] = [
     job::CHANGES,
     job::READY,
     job::KEYS,
+    job::OUTLINES,
     depth::ALL,
     dead_letter::ALL,
     queue::ALL,
