@@ -35,9 +35,11 @@ local function insert(queue, message)
   local length, is_last = call('LLEN', key), n <= priority(call('LINDEX', key, -1))
   if n <= below(queue) or (is_last and length >= most) then
     return leave_to_store(queue, n)
+  elseif call('LPOS', key, message, 'RANK', -1, 'MAXLEN', 128) then
+    -- A fill has added it before this update arrived.
+    return false
   elseif is_last or length == 0 then
-    -- A fill may have added it before this update arrived.
-    return not call('LPOS', key, message, 'RANK', -1, 'MAXLEN', 128) and call('RPUSH', key, message) > 0
+    return call('RPUSH', key, message) > 0
   end
   -- Turns of lower classes make the search inexact, and do no harm.
   local first, last = 0, length - 1

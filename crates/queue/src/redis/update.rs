@@ -68,7 +68,9 @@ impl RedisUpdate {
     pub fn of(job: &Job, is_popped: bool, now: Timestamp) -> RedisUpdate {
         let (queue, ended) = (job.spec.queue.clone(), last_granted(job));
         let message = || JobMessage::of(job);
-        let is_reopened = job.round.number > 1 && job.round.n_attempts == 0;
+        // The first attempt of a later round has not been granted yet.
+        let is_first = job.round.n_attempts <= 1 && job.latest().fence == Fence::ZERO;
+        let is_reopened = job.round.number > 1 && is_first;
         let revived = is_reopened.then_some(job.id);
         match &job.state {
             State::Queued { .. } => RedisUpdate::Ready {
