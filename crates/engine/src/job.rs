@@ -80,6 +80,9 @@ pub enum State {
         lease_until: Timestamp,
         deadline: Option<Timestamp>,
         cancel_at: Option<Timestamp>,
+        /// Heartbeats of the worker keep the lease, not only extensions of this one.
+        #[serde(default, skip_serializing_if = "crate::event::is_false")]
+        kept_by_beats: bool,
     },
     /// The work goes on elsewhere and is asked about again.
     Suspended {

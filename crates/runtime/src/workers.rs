@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, OnceCell, watch};
+use windlass_engine::effect::CallSpec;
 use windlass_engine::limits::NAME_BYTES;
 use windlass_engine::time::Timestamp;
 use windlass_store::page::NameRange;
@@ -214,6 +215,12 @@ impl Workers {
         Ok(self.state().pool().allocate(service, self.clock().now()))
     }
 
+    /// Whether the service of a call has a live worker that it has not been made to within this try.
+    pub(crate) fn has_other_worker(&self, spec: &CallSpec, called: &str) -> bool {
+        let tried: Vec<&str> = spec.avoid.iter().map(String::as_str).chain([called]).collect();
+        self.state().pool().has_other(&spec.service, &tried, self.clock().now())
+    }
+
     /// Reads workers, and settings that other servers wrote, until the server stops.
     pub(crate) async fn refresh_loop(self) {
         loop {
@@ -293,11 +300,17 @@ impl Workers {
         Ok(())
     }
 
-    async fn worker(&self, id: &str) -> Result<Option<WorkerRow>, RuntimeError> {
+    /// A worker as this server knows it, dead or alive.
+    pub(crate) async fn worker(&self, id: &str) -> Result<Option<WorkerRow>, RuntimeError> {
         let known = self.state().pool().worker(id).cloned();
         if known.is_some() {
             return Ok(known);
         }
+        Ok(self.stored_worker(id).await?)
+    }
+
+    /// A worker as the store has it, with the heartbeats that other servers received.
+    pub(crate) async fn stored_worker(&self, id: &str) -> Result<Option<WorkerRow>, StoreError> {
         let query = WorkerQuery { ids: NameRange::One(id.to_owned()), ..WorkerQuery::default() };
         Ok(self.store().workers(self.project(), query).await?.pop())
     }
