@@ -5,6 +5,7 @@
 
 mod permit;
 mod pool;
+mod refused;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,6 +26,8 @@ use crate::{RuntimeError, Settings};
 pub(crate) use permit::{PermitError, WorkerPermit};
 pub(crate) use pool::{ChosenWorker, NoWorker};
 use pool::{PoolLimits, WorkerPool};
+pub use refused::RefusedRegistration;
+use refused::RefusedRegistrations;
 
 /// Services, and queues, of one worker.
 const NAMES_MAX: usize = 1_000;
@@ -65,6 +68,7 @@ pub enum BeatVerdict {
 pub(crate) struct WorkersState {
     loaded: OnceCell<()>,
     pool: Mutex<WorkerPool>,
+    refused: Mutex<RefusedRegistrations>,
     /// Held while all workers are read or one is drained, so that an older read does not undo a newer write.
     reading: tokio::sync::Mutex<()>,
     /// A worker was told to drain: every waiting claim checks whether it is its own.
@@ -85,6 +89,7 @@ impl WorkersState {
         WorkersState {
             loaded: OnceCell::new(),
             pool: Mutex::new(WorkerPool::new(limits)),
+            refused: Mutex::default(),
             reading: tokio::sync::Mutex::new(()),
             drained: watch::Sender::new(()),
             look: Notify::new(),
@@ -94,6 +99,10 @@ impl WorkersState {
     /// Everything under the lock is whole between two statements that can panic: there are none.
     fn pool(&self) -> MutexGuard<'_, WorkerPool> {
         self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn refused(&self) -> MutexGuard<'_, RefusedRegistrations> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -122,7 +131,7 @@ impl Workers {
     /// next heartbeat or claim of that one is refused.
     pub async fn register(&self, worker: WorkerRow) -> Result<Option<WorkerAddress>, RegisterError> {
         check_names(&worker).map_err(RegisterError::Invalid)?;
-        self.check_address(&worker.kind, &worker.url).await?;
+        self.check_address(&worker.id, &worker.kind, &worker.url).await?;
         let now = self.clock().now();
         // A worker from the future would live until then.
         let mut worker = WorkerRow {
@@ -138,6 +147,7 @@ impl Workers {
         let taken_from = known.and_then(|known| worker.take_over(known));
         self.store().save_worker(self.project(), worker.clone()).await?;
         self.relay().relay_beat(&worker.id);
+        self.state().refused().forget(&worker.id);
         self.state().pool().put(worker, now);
         Ok(taken_from)
     }
@@ -152,7 +162,7 @@ impl Workers {
         // A heartbeat without an address does not remove the address of the worker.
         let url = beat.url.filter(|url| !url.is_empty() && *url != known.url);
         if let Some(url) = &url {
-            self.check_address(&known.kind, url).await?;
+            self.check_address(&known.id, &known.kind, url).await?;
         }
         let beat = WorkerBeat { url, at: beat.at.min(now), ..beat };
         match self.store().beat_worker(self.project(), beat.clone()).await {
@@ -197,6 +207,11 @@ impl Workers {
     /// Workers that match, dead or alive, by id.
     pub async fn list(&self, query: WorkerQuery) -> Result<Vec<WorkerRow>, RuntimeError> {
         Ok(self.store().workers(self.project(), query).await?)
+    }
+
+    /// Registrations that this server refused because of the address, the latest first.
+    pub fn refused(&self) -> Vec<RefusedRegistration> {
+        self.state().refused().list()
     }
 
     /// Services that live workers serve, by name.
@@ -316,11 +331,15 @@ impl Workers {
     }
 
     /// Whether a worker of this kind may have this address: one that is never called may have any.
-    async fn check_address(&self, kind: &str, url: &str) -> Result<(), RegisterError> {
+    async fn check_address(&self, id: &str, kind: &str, url: &str) -> Result<(), RegisterError> {
         if url.is_empty() || !pool::is_called(kind) {
             return Ok(());
         }
-        AddressPolicy::of(self.settings()).check(url).await.map_err(RegisterError::Address)
+        AddressPolicy::of(self.settings()).check(url).await.map_err(|reason| {
+            tracing::warn!(worker = id, %reason, "a worker was not registered");
+            self.state().refused().add(id, url, &reason, self.clock().now());
+            RegisterError::Address(reason)
+        })
     }
 }
 
