@@ -56,7 +56,7 @@ pub(super) fn scope(
     routes::check_reads(&nodes, &index, &within, &nodes_path, reader);
     refs::check_shared(&nodes, &nodes_path, reader);
     shared_paths::check(&nodes, &nodes_path, reader);
-    Some(Scope { routing: Routing::Action { start }, owns_shared: true, nodes, index })
+    Some(Scope { routing: Routing::Action { start }, owns_shared: true, nodes, index, groups: Vec::new() })
 }
 
 fn read_nodes(

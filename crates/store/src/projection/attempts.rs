@@ -4,7 +4,7 @@
 //! container) has one for every visit, a branch that is a flow one for every time it is opened. Nothing here is
 //! stored: the rows are folded from the journal on request, in time that grows with the journal alone.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -35,6 +35,8 @@ pub struct NodeAttempt {
     pub kind: String,
     /// The executor of the call: `http`, `queue`, `local_func`, `local_script` or `flow`; `None` = no call is made here.
     pub exec: Option<&'static str>,
+    /// The function of this process that is called.
+    pub function: Option<String>,
     pub service: Option<String>,
     pub input: Arc<Value>,
     /// Its output; the memo of a suspended call.
@@ -124,8 +126,6 @@ pub struct Attempts<'p> {
     newest: BTreeMap<NodePath, usize>,
     /// Those of them that something may still come of.
     open: BTreeMap<NodePath, usize>,
-    /// Those that are fans.
-    fans: BTreeSet<usize>,
     /// The node of the outermost scope that was entered last.
     entered: Option<NodePath>,
     cancel: Option<String>,
@@ -151,7 +151,6 @@ impl<'p> Attempts<'p> {
             rows: Vec::new(),
             newest: BTreeMap::new(),
             open: BTreeMap::new(),
-            fans: BTreeSet::new(),
             entered: None,
             cancel: None,
             n_events: 0,
@@ -177,28 +176,6 @@ impl<'p> Attempts<'p> {
     /// The rows, oldest first.
     pub fn into_rows(self) -> Vec<NodeAttempt> {
         self.rows
-    }
-
-    /// The rows, oldest first, but each fan after its branches: it sums them up.
-    pub fn into_summed_up(self) -> Vec<NodeAttempt> {
-        let mut last_inside: Vec<usize> = (0..self.rows.len()).collect();
-        let mut fans: BTreeMap<&NodePath, usize> = BTreeMap::new();
-        for (at, row) in self.rows.iter().enumerate() {
-            let mut around = row.node.split_last();
-            while let Some((outer, _)) = around {
-                if let Some(fan) = fans.get(&outer) {
-                    last_inside[*fan] = at;
-                }
-                around = outer.split_last();
-            }
-            if self.fans.contains(&at) {
-                fans.insert(&row.node, at);
-            }
-        }
-        let mut rows: Vec<(usize, NodeAttempt)> = self.rows.into_iter().enumerate().collect();
-        // Of fans that end with the same row, the inner one began later and comes first.
-        rows.sort_by_key(|(at, _)| (last_inside[*at], last_inside[*at] != *at, std::cmp::Reverse(*at)));
-        rows.into_iter().map(|(_, row)| row).collect()
     }
 
     fn see(&mut self, event: &Event) {
@@ -287,9 +264,6 @@ impl<'p> Attempts<'p> {
     fn begin(&mut self, node: &NodePath) -> Option<&mut NodeAttempt> {
         let place = self.run.place(self.plan, node)?;
         let exec = place.call.map(|call| &call.exec);
-        if place.branch.is_none() && matches!(place.node.kind, NodeKind::Fan(_)) {
-            self.fans.insert(self.rows.len());
-        }
         let row = NodeAttempt {
             event: self.n_events,
             fence: Fence(0),
@@ -300,6 +274,7 @@ impl<'p> Attempts<'p> {
             status: if exec == Some(&Exec::Queue) { AttemptStatus::Queued } else { AttemptStatus::Running },
             kind: place.node.label.clone(),
             exec: exec.map(exec_word),
+            function: exec.and_then(|exec| function(exec, place.name.as_deref())),
             service: place.service,
             input: self.run.node_input(self.plan, node).unwrap_or_default(),
             output: None,
@@ -416,6 +391,15 @@ fn part(path: &NodePath, place: &NodeView<'_, '_>) -> AttemptPart {
     match &place.node.kind {
         NodeKind::Fan(fan) if matches!(fan.branches, Branches::Items { .. }) => AttemptPart::Item { index },
         _ => AttemptPart::Branch { index, name: place.name.clone().unwrap_or_default() },
+    }
+}
+
+/// The name of a function; one of a branch that the run named goes by the name of the branch.
+fn function(exec: &Exec, branch: Option<&str>) -> Option<String> {
+    match exec {
+        Exec::Func { name } if name.is_empty() => branch.map(str::to_owned),
+        Exec::Func { name } => Some(name.clone()),
+        Exec::Http | Exec::Queue | Exec::Script(_) | Exec::Flow { .. } => None,
     }
 }
 

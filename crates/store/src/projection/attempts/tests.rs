@@ -215,24 +215,6 @@ fn a_cancelled_run_ends_with_a_cancelled_attempt() {
 }
 
 #[test]
-fn a_fan_that_sums_up_comes_after_its_branches() {
-    let mut played = Played::new(
-        r#"{"start": "p", "nodes": {"p": {"kind": "parallel", "parallel_mode": "concurrent", "parallel_execs": [
-            {"service": "a"},
-            {"subflow": {"start": "q", "nodes": {"q": {"kind": "foreach", "service": "i", "prep": {"input_key": "$params.items"}}}}}]},
-            "z": {"service": "z"}}, "edges": [{"from": "p", "to": "z"}]}"#,
-        &json!({"items": [1, 2]}),
-    );
-    for (at, node, fence) in [(2, "p/0", 1), (3, "p/1/q/0", 2), (4, "p/1/q/1", 3), (5, "z", 4)] {
-        played.done(at, node, fence, json!(1));
-    }
-    let mut fold = Attempts::new(played.run.id, &played.plan);
-    played.journal.iter().for_each(|entry| fold.follow(entry));
-    let nodes: Vec<String> = fold.into_summed_up().iter().map(|row| row.node.to_string()).collect();
-    assert_eq!(nodes, ["p/0", "p/1", "p/1/q/0", "p/1/q/1", "p/1/q", "p", "z"]);
-}
-
-#[test]
 fn a_failing_fan_cancels_what_runs_and_a_retry_takes_it_up_again() {
     let definition = r#"{"start": "f", "nodes": {"f": {"kind": "foreach", "service": "s",
         "failure_strategy": "fail_fast", "prep": {"input_key": "$params.items"}, "parallel_mode": "concurrent"}}}"#;
