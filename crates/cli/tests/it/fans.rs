@@ -73,7 +73,8 @@ async fn happens(client: &Client, run: &str, event: &str, node: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_in_hand_may_end_when_a_branch_fails() {
-    let server = Server::start(&[]).await;
+    // One of the two pushed calls waits for the other.
+    let server = Server::start(&["--service-calls-max", "1"]).await;
     let client = server.client();
     let worker = GatedWorker::on(&client).await;
     let exec = |service: &str, exec_type: &str, name: &str| {
@@ -84,8 +85,8 @@ async fn calls_in_hand_may_end_when_a_branch_fails() {
         "nodes": {
             "p": {"kind": "parallel", "parallel_mode": "concurrent", "failure_strategy": "fail_fast",
                 "post": {"output_key": "out"}, "parallel_execs": [
-                    exec("held", "http", "pushed"), exec("held", "queue", "pulled"), exec("refuse", "http", ""),
-                    exec("unclaimed", "queue", ""),
+                    exec("held", "http", "pushed"), exec("held", "http", "pushed"), exec("held", "queue", "pulled"),
+                    exec("refuse", "http", ""), exec("unclaimed", "queue", ""),
                     {"subflow": {"start": "t", "nodes": {"t": {"kind": "timer", "params": {"delay_ms": 3_600_000}}}}}]},
             "late": {"kind": "local", "func": "echo", "prep": {"input_key": "out"}, "post": {"output_key": "kept"}},
         },
@@ -96,8 +97,13 @@ async fn calls_in_hand_may_end_when_a_branch_fails() {
     worker.have_arrived(3).await;
     worker.refuse.add_permits(1);
     happens(&client, &run, "draining", "p").await;
-    happens(&client, &run, "dropped", "p/3").await;
     happens(&client, &run, "dropped", "p/4").await;
+    happens(&client, &run, "dropped", "p/5").await;
+    seen("the end of the call that waits", async || {
+        let events = journal(&client, &run).await;
+        events.iter().any(|event| event["e"] == "dropped" && (event["node"] == "p/0" || event["node"] == "p/1")).then_some(())
+    })
+    .await;
     let open = get(&client, &format!("/api/v1/runs/{run}")).await;
     assert_eq!((open["status"].as_str(), &open["ended_at"]), (Some("running"), &Value::Null), "{open}");
     let unclaimed = get(&client, "/api/v1/jobs?queue=unclaimed").await;

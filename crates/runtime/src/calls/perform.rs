@@ -206,3 +206,22 @@ fn ended(spec: &CallSpec, reported: CallResult) -> Envelope {
 fn panicked(name: &str) -> CallOutcome {
     CallOutcome::Failed(Fault::new(FaultKind::Error, format!("`{name}` panicked; see the server's log")))
 }
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn only_a_call_that_waits_is_withdrawn() {
+        let (calls, run) = (RunningCalls::default(), RunId::new(Uuid::nil()));
+        let (waits, works) = (calls.begin(run, Fence(1)), calls.begin(run, Fence(2)));
+        assert!(calls.take_in_hand(run, Fence(2)));
+        for fence in [Fence(1), Fence(2), Fence(3)] {
+            calls.withdraw(run, fence);
+        }
+        assert_eq!((waits.is_cancelled(), works.is_cancelled()), (true, false));
+        assert!(!calls.take_in_hand(run, Fence(1)), "a withdrawn call is not begun");
+    }
+}
