@@ -120,7 +120,7 @@ impl Flow {
             Form::Graph => flow.root = graph::scope(&mut fields, depth, reader),
             Form::Dag => {
                 flow.variables = dag::variables(&mut fields, depth, reader);
-                flow.root = dag::scope(&mut fields, depth, reader);
+                flow.root = dag::scope(&mut fields, depth, &flow.variables, reader);
             }
             Form::Steps => {
                 flow.priority = steps::priority(&mut fields, depth, reader);

@@ -5,6 +5,7 @@
 mod call;
 mod parts;
 mod pattern;
+mod position;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,8 +17,9 @@ use crate::expr::Condition;
 use crate::params::Params;
 use crate::reference::{Ref, Template};
 
-pub use call::{Call, Exec, OutputMode, Script, StdinMode, Temporary};
+pub use call::{Call, Exec, OutputMode, Recheck, Script, StdinMode, Temporary};
 pub use parts::Called;
+pub use position::NodePosition;
 
 /// A node's place in its scope's list.
 pub type NodeIx = usize;
@@ -103,6 +105,16 @@ pub enum OnFailure {
     Continue,
 }
 
+/// The edges into a node of a join scope that have to be live, once all of them are settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Join {
+    /// At least one; else the node is skipped.
+    #[default]
+    AnyLive,
+    /// None: the node runs although all its predecessors were skipped. An `end` always does.
+    AnySettled,
+}
+
 #[derive(Debug, Clone)]
 pub struct Node {
     /// Unique in its scope; one segment of a path.
@@ -122,6 +134,8 @@ pub struct Node {
     pub out: Vec<Edge>,
     /// How many edges of a join scope lead here.
     pub n_in: usize,
+    /// Which of them have to be live.
+    pub join: Join,
     /// The time limit of a whole visit, for kinds that contain others or wait; 0 = none. Calls have their own.
     pub timeout_ms: u64,
 }

@@ -24,11 +24,18 @@ use tree::{Step, Tree};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ExpandedTask {
     pub id: String,
-    /// The positional id: `{parallel}_b{branch}_s{step}` inside branches, the step's own id elsewhere.
+    /// The positional id: `{parallel}_b{branch}_s{step}` inside branches, the step's own id elsewhere. In the body of a
+    /// loop it ends with `_i{turn}`, and runs have the number of the turn in place of `{turn}`.
     pub task_id: String,
     pub operator: String,
+    /// The title for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     #[serde(rename = "dependOn")]
     pub depend_on: Vec<String>,
+    /// The body of a loop. Its tasks exist once in each turn.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<ExpandedTask>,
 }
 
 /// Tasks that the steps of a definition expand to.
@@ -105,24 +112,45 @@ fn read(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option<(S
     }
     let mut tree = Tree::default();
     let steps = tree::read(list, &path, depth, &mut tree, reader)?;
-    Some(build(&steps, depth, &tree, true, reader))
+    Some(build(&steps, depth, Around::Flow, &tree, reader))
+}
+
+/// The surroundings of a row of steps.
+#[derive(Clone, Copy)]
+enum Around {
+    /// It is a flow, with a shared state of its own.
+    Flow,
+    /// It is the body of a loop; so many loops are around it.
+    Loops(usize),
+}
+
+impl Around {
+    fn n_loops(self) -> usize {
+        match self {
+            Around::Flow => 0,
+            Around::Loops(n) => n,
+        }
+    }
 }
 
 /// Builds the scope of a row of steps: the outermost one or a loop's body.
 fn build(
     steps: &[Step<'_>],
     depth: usize,
+    around: Around,
     tree: &Tree,
-    owns_shared: bool,
     reader: &mut Reader,
 ) -> (Scope, Vec<ExpandedTask>) {
-    let (tasks, conditions) = expansion::expand(steps, tree, reader);
+    let (tasks, conditions) = expansion::expand(steps, around.n_loops(), tree, reader);
     reader.scopes.push(tasks.iter().map(|task| task.step.id.clone()).collect::<BTreeSet<_>>());
     let mut nodes: Vec<Node> = Vec::with_capacity(tasks.len());
     let mut within = Vec::new();
+    let mut expanded_tasks = Vec::with_capacity(tasks.len());
     for (ix, task) in tasks.iter().enumerate() {
         let from = reader.outward.len();
-        nodes.push(node::read(task, depth, tree, reader));
+        let mut body = Vec::new();
+        nodes.push(node::read(task, NodeDepth { scopes: depth, around }, tree, &mut body, reader));
+        expanded_tasks.push(ExpandedTask { steps: body, ..expanded(task, around, &tasks) });
         within.extend(refs::take_within(ix, from, reader));
     }
     let paths: Vec<String> = tasks.iter().map(|task| task.step.path.clone()).collect();
@@ -145,12 +173,20 @@ fn build(
     }
     reader.scopes.pop();
     join::check(&mut nodes, &paths, &within, join::EarlyRead::Warned, reader);
-    let expanded = tasks.iter().map(|task| expanded(task, &tasks)).collect();
     let index: BTreeMap<_, _> = nodes.iter().enumerate().map(|(ix, node)| (node.key.clone(), ix)).collect();
-    (Scope { routing: Routing::Join { on_failure: OnFailure::Stop }, owns_shared, nodes, index }, expanded)
+    let owns_shared = matches!(around, Around::Flow);
+    let routing = Routing::Join { on_failure: OnFailure::Stop };
+    (Scope { routing, owns_shared, nodes, index }, expanded_tasks)
 }
 
-fn expanded(task: &Task<'_, '_>, tasks: &[Task<'_, '_>]) -> ExpandedTask {
+/// How deep a node stands.
+#[derive(Clone, Copy)]
+struct NodeDepth {
+    scopes: usize,
+    around: Around,
+}
+
+fn expanded(task: &Task<'_, '_>, around: Around, tasks: &[Task<'_, '_>]) -> ExpandedTask {
     let mut depend_on: Vec<String> = Vec::with_capacity(task.needs.len());
     let mut seen = BTreeSet::new();
     for need in &task.needs {
@@ -160,8 +196,10 @@ fn expanded(task: &Task<'_, '_>, tasks: &[Task<'_, '_>]) -> ExpandedTask {
     }
     ExpandedTask {
         id: task.step.id.clone(),
-        task_id: task.task_id.clone(),
+        task_id: format!("{}{}", task.task_id, "_i{turn}".repeat(around.n_loops())),
         operator: shown(task.step.operator),
+        title: task.step.title.map(str::to_owned),
         depend_on,
+        steps: Vec::new(),
     }
 }

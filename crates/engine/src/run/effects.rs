@@ -154,7 +154,7 @@ impl EventEffects<'_> {
             key: run.call_key(path, spot.state.visit),
             deadline,
             timeout_ms: call.timeout_ms,
-            priority: run.priority(self.plan),
+            priority: spot.priority(run, self.plan),
             weighted_by_load: call.weighted_by_load,
             avoid: work.map(|work| work.workers.clone()).unwrap_or_default(),
             depth: run.start.parent.as_ref().map_or(1, |parent| parent.depth + 1),

@@ -268,7 +268,8 @@ pub struct NodeInfo {
     /// The type as the definition spells it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// Steps form: where it is among the branches around it, `{parallel}_b{branch}_s{step}`.
+    /// Steps form: where it is among the branches around it, `{parallel}_b{branch}_s{step}`; in a turn of a loop with
+    /// `_i{turn}` behind it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

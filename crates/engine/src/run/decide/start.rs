@@ -39,11 +39,11 @@ impl Decider<'_> {
         let defaults: Map<String, Value> = defaults.collect();
         start.params = start.params.over(&defaults.into()).compact();
         // A run carries the prices and the settings that it can need, however many there are.
-        if !(start.prices.is_empty() && start.rechecks.is_empty())
+        if !(start.prices.is_empty() && start.services.is_empty())
             && let Some(called) = self.plan.services()
         {
             start.prices = priced(&start.prices, &called);
-            start.rechecks.retain(|service, _| called.contains(service.as_str()));
+            start.services.retain(|service, _| called.contains(service.as_str()));
         }
         let missed = missed(self.plan, &start);
         let mut events = vec![Event::Started(Box::new(start))];
