@@ -45,7 +45,22 @@ impl fmt::Display for JsonFlaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.path.as_str() {
             "" => self.kind.fmt(f),
-            path => write!(f, "{path}: {}", self.kind),
+            path => write!(f, "{path}: {}{}", self.kind, self.remedy()),
+        }
+    }
+}
+
+impl JsonFlaw {
+    /// The advice for steps whose branches stand inside one another; empty for any other text.
+    pub fn remedy(&self) -> &'static str {
+        match self.kind {
+            JsonFlawKind::Deep if self.path.contains(".branches[") => {
+                ", or move the inner branches to a flow of their own and call it with `@subflow/call`"
+            }
+            JsonFlawKind::Deep
+            | JsonFlawKind::Heavy(_)
+            | JsonFlawKind::KeyTwice
+            | JsonFlawKind::LargeInteger => "",
         }
     }
 }
@@ -339,7 +354,11 @@ mod tests {
         assert!(check_json(deep(NESTING).as_bytes()).is_ok());
         assert!(serde_json::from_str::<serde_json::Value>(&deep(NESTING)).is_ok());
         refused(&deep(NESTING + 1), &format!("{0} … {0}", "[0]".repeat(KEY_CHARS / 3)), JsonFlawKind::Deep);
-        refused(&"{\"a\":[".repeat(100_000), "", JsonFlawKind::Deep);
+        let flaw = check_json("{\"a\":[".repeat(100_000).as_bytes()).unwrap_err();
+        assert_eq!((flaw.kind, flaw.remedy()), (JsonFlawKind::Deep, ""));
+        assert!(flaw.path.starts_with("a[0].a[0]") && flaw.path.len() < 200, "{}", flaw.path);
+        let flaw = check_json("{\"steps\":[{\"branches\":[".repeat(100).as_bytes()).unwrap_err();
+        assert!(flaw.to_string().contains("`@subflow/call`"), "{flaw}");
     }
 
     #[test]

@@ -42,8 +42,31 @@ pub struct Plan {
     pub priority: Priority,
     /// `status: stopped` in the steps form: the version exists, but may not be started.
     pub stopped: bool,
+    pub payer: Payer,
     /// Nodes in all scopes together.
     pub n_nodes: usize,
+}
+
+/// The account of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Payer {
+    /// The one that its start names, if any.
+    #[default]
+    StarterOrNone,
+    /// The one that its start names, or else the owner of the flow.
+    StarterOr(String),
+    /// The one that its start names; a start without an account is refused.
+    Starter,
+}
+
+impl Payer {
+    /// The owner of the flow.
+    pub fn owner(&self) -> Option<&str> {
+        match self {
+            Payer::StarterOr(owner) => Some(owner),
+            Payer::StarterOrNone | Payer::Starter => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]

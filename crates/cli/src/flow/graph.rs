@@ -68,6 +68,12 @@ fn inside(node: &Node) -> Vec<(String, &Scope)> {
     }
 }
 
+/// The title of a node, if it says more than its key.
+fn title_of(node: &Node) -> Option<String> {
+    let title = node.title.as_deref().filter(|title| *title != node.key)?;
+    Some(title.chars().map(|c| if c.is_control() { ' ' } else { c }).collect())
+}
+
 /// The label of a node, with its service or branches.
 fn label_of(node: &Node) -> String {
     let detail = match &node.kind {
@@ -117,7 +123,8 @@ fn ascii_scope(scope: &Scope, indent: &str, text: &mut String) {
     for (index, node) in in_order(scope, begins) {
         let mark = if begins(index, node) { "▶" } else { "○" };
         // Writing to a string cannot fail.
-        let _ok = writeln!(text, "{indent}{mark} {} [{}]", node.key, label_of(node));
+        let title = title_of(node).map(|title| format!(" {title}")).unwrap_or_default();
+        let _ok = writeln!(text, "{indent}{mark} {}{title} [{}]", node.key, label_of(node));
         for (name, inner) in inside(node) {
             let _ok = writeln!(text, "{indent}  │ {name}:");
             ascii_scope(inner, &format!("{indent}  │   "), text);
@@ -164,7 +171,8 @@ fn dot_scope(scope: &Scope, path: &str, depth: usize, text: &mut String) {
     let pad = "  ".repeat(depth);
     let id = |key: &str| quoted(&format!("{path}{key}"));
     for node in &scope.nodes {
-        let label = quoted(&format!("{}\n{}", node.key, label_of(node)));
+        let title = title_of(node).map(|title| format!("\n{title}")).unwrap_or_default();
+        let label = quoted(&format!("{}{title}\n{}", node.key, label_of(node)));
         let _ok = writeln!(text, "{pad}{} [label={label}];", id(&node.key));
         for (name, inner) in inside(node) {
             let inner_path = format!("{path}{}/{name}/", node.key);
@@ -210,6 +218,14 @@ mod tests {
         {
             assert!(text.contains(line), "{line}: {text}");
         }
+    }
+
+    #[test]
+    fn titles_stand_beside_keys() {
+        let titled = r#"{"nodes": [{"id": "start", "type": "start", "name": "开始"}, {"id": "b", "type": "x", "name": "b"}], "edges": []}"#;
+        let text = ascii_of(&root(titled));
+        assert_eq!(text, "▶ start 开始 [start]\n▶ b [x]\n");
+        assert!(dot_of(&root(titled)).contains(r#""start" [label="start\n开始\nstart"];"#));
     }
 
     #[test]

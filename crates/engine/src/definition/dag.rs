@@ -11,19 +11,17 @@ use super::join;
 use super::reader::{Fields, Reader, at_index, shown};
 use super::refs::{self, Within};
 use crate::expr::{Condition, cel};
-use crate::plan::{
-    Compute, Edge, Join, Node, NodeIx, NodeKind, OnFailure, Post, Routing, Scope, Variable, When,
-};
+use crate::plan::{Compute, Edge, Join, Node, NodeIx, NodeKind, OnFailure, Post, Routing, Scope, When};
 
 pub(super) use variables::variables;
 
 const ON_FAILURE: [(&str, OnFailure); 2] = [("stop", OnFailure::Stop), ("continue", OnFailure::Continue)];
 
-/// Reads `nodes`, `edges` and `on_failure` of one scope; `declared` are the variables of the flow.
+/// Reads `nodes`, `edges` and `on_failure` of one scope; `declared` are the names of the variables of the flow.
 pub(super) fn scope(
     fields: &mut Fields<'_>,
     depth: usize,
-    declared: &BTreeMap<String, Variable>,
+    declared: BTreeSet<String>,
     reader: &mut Reader,
 ) -> Option<Scope> {
     let on_failure = fields.word("on_failure", &ON_FAILURE, reader).unwrap_or_default();
@@ -56,7 +54,7 @@ pub(super) fn scope(
     reader.scopes.pop();
     join::check(&mut read.nodes, &read.paths, &read.within, join::EarlyRead::Refused, reader);
     if depth == 1 && !declared.is_empty() {
-        check_variables(&read, declared.keys().cloned().collect(), reader);
+        check_variables(&read, declared, reader);
     }
     check_joins(&read, reader);
     check_islands(&read, reader);
@@ -213,7 +211,8 @@ fn when(fields: &mut Fields<'_>, decides: bool, reader: &mut Reader) -> Option<W
         (Some(action), None) => Some(When::Action(action.to_owned())),
         (None, Some(word @ ("true" | "false"))) if decides => {
             if let Some(handle) = handle.filter(|handle| *handle != word) {
-                let reason = format!("the edge leaves at the handle `{handle}`, but its condition is `{word}`");
+                let reason =
+                    format!("the edge leaves at the handle `{handle}`, but its condition is `{word}`");
                 reader.error(path, reason);
             }
             Some(When::Action(word.to_owned()))

@@ -155,7 +155,8 @@ fn json_problem(text: &str, error: &serde_json::Error) -> Problem {
     let words = error.to_string();
     let reason = if words.starts_with("recursion limit exceeded") {
         // The check stops at the same depth, and knows where it is.
-        let place = check_meaning(text.as_bytes()).err().map(|flaw| format!(": {}", flaw.path));
+        let flaw = check_meaning(text.as_bytes()).err();
+        let place = flaw.map(|flaw| format!(" at {}{}", flaw.path, flaw.remedy()));
         format!("nested deeper than {NESTING} levels{}", place.unwrap_or_default())
     } else {
         let cause = words.split(" at line ").next().unwrap_or_default();
@@ -407,7 +408,7 @@ mod tests {
     #[test]
     fn deep_text_is_refused_without_recursion_trouble() {
         let json = parse(&("[".repeat(100_000))).unwrap_err();
-        assert_eq!(json.reason, "nested deeper than 128 levels");
+        assert!(json.reason.starts_with("nested deeper than 128 levels at [0][0]"), "{}", json.reason);
         let block: String = (0..2_000).map(|i| format!("{}a:\n", " ".repeat(i))).collect();
         assert_eq!(parse(&block).unwrap_err().reason, "nested deeper than 128 levels");
     }

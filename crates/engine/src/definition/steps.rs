@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::reader::{Fields, Reader, shown};
-use super::{Strictness, join, refs, source};
+use super::{Strictness, join, payer, refs, source};
 use crate::plan::{Edge, Form, Node, OnFailure, Priority, Routing, Scope, When};
 use crate::problem::Problem;
 use expansion::Task;
@@ -58,6 +58,7 @@ pub fn expand(definition: &Value, strictness: Strictness) -> Expansion {
         for name in ["title", "name", "description"] {
             fields.text(name, &mut reader);
         }
+        payer::read(&mut fields, 1, &mut reader);
         priority(&mut fields, 1, &mut reader);
         stopped(&mut fields, 1, &mut reader);
         tasks = read(&mut fields, 1, &mut reader).map(|(_, tasks)| tasks).unwrap_or_default();

@@ -9,9 +9,9 @@ use super::Run;
 use super::facts::View;
 use super::state::{Activity, NodeState, Phase, ScopeState, Slot};
 use crate::counter::Visit;
+use crate::event::ServiceTerms;
 use crate::params::Params;
 use crate::path::NodePath;
-use crate::event::ServiceTerms;
 use crate::plan::{
     Body, Branch, Branches, Call, Compute, Exec, Fan, Node, NodeIx, NodeKind, Plan, Priority, Scope,
 };

@@ -72,6 +72,19 @@ pub enum RunPriority {
     Highest,
 }
 
+impl RunPriority {
+    /// The priority in one word.
+    pub fn word(self) -> &'static str {
+        match self {
+            RunPriority::Lowest => "lowest",
+            RunPriority::Low => "low",
+            RunPriority::Medium => "medium",
+            RunPriority::High => "high",
+            RunPriority::Highest => "highest",
+        }
+    }
+}
+
 /// The reaction to a call that the account cannot pay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]

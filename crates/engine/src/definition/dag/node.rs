@@ -312,11 +312,7 @@ fn of_own_type(
 }
 
 /// The named outputs of an `end`, in either spelling and at either place.
-fn outputs(
-    config: &mut Fields<'_>,
-    beside: &mut Fields<'_>,
-    reader: &mut Reader,
-) -> Vec<(String, Template)> {
+fn outputs(config: &mut Fields<'_>, beside: &mut Fields<'_>, reader: &mut Reader) -> Vec<(String, Template)> {
     let outputs = named_values("outputs", "source", config, reader);
     let of_config = output_variables(config, reader);
     let of_node = output_variables(beside, reader);
@@ -349,7 +345,8 @@ fn output_variables(fields: &mut Fields<'_>, reader: &mut Reader) -> Vec<(String
         }
         let Some(mut item) = Fields::of(item, path, reader) else { continue };
         let name = item.name("name", reader).map(str::to_owned);
-        let value = item.value("source").or_else(|| item.value("value")).map(|value| (value, item.at("source")));
+        let value =
+            item.value("source").or_else(|| item.value("value")).map(|value| (value, item.at("source")));
         let template = match (&name, value) {
             (None, _) => {
                 reader.error(item.at("name"), "the name is missing");

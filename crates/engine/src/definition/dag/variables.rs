@@ -1,6 +1,6 @@
 //! Declared variables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ pub(in crate::definition) fn variables(
     fields: &mut Fields<'_>,
     depth: usize,
     reader: &mut Reader,
-) -> BTreeMap<String, Variable> {
+) -> DagVariables {
     let path = fields.at("variables");
     let mut declared: Vec<Declaration<'_>> = Vec::new();
     for (name, value) in fields.map("variables", reader).into_iter().flatten() {
@@ -33,11 +33,12 @@ pub(in crate::definition) fn variables(
     {
         let reason = "only the outermost flow declares variables; give a subflow params";
         reader.error(first.path.clone(), reason);
-        return BTreeMap::new();
+        return DagVariables::default();
     }
-    let mut variables: BTreeMap<String, Variable> = BTreeMap::new();
+    let DagVariables { mut variables, mut names } = DagVariables::default();
     for Declaration { name, value, path } in declared {
         reader.check_shared_key(name, &path);
+        names.insert(name.to_owned());
         let Some(variable) = variable(value, path.clone(), reader) else { continue };
         match variables.get(name) {
             Some(first) if *first != variable => {
@@ -48,7 +49,15 @@ pub(in crate::definition) fn variables(
             None => drop(variables.insert(name.to_owned(), variable)),
         }
     }
-    variables
+    DagVariables { variables, names }
+}
+
+/// The declared variables.
+#[derive(Default)]
+pub(in crate::definition) struct DagVariables {
+    pub(in crate::definition) variables: BTreeMap<String, Variable>,
+    /// The names of all declarations, those with problems included.
+    pub(in crate::definition) names: BTreeSet<String>,
 }
 
 /// A variable as it is written.
@@ -70,15 +79,19 @@ fn of_start_nodes<'v>(fields: &Fields<'v>, declared: &mut Vec<Declaration<'v>>, 
         for (value, path) in [beside, inside] {
             match value {
                 None | Some(Value::Null) => {}
-                Some(Value::Object(map)) => declared.extend(
-                    map.iter().map(|(name, value)| Declaration { name, value, path: at_key(&path, name) }),
-                ),
+                Some(Value::Object(map)) => declared.extend(map.iter().map(|(name, value)| Declaration {
+                    name,
+                    value,
+                    path: at_key(&path, name),
+                })),
                 Some(Value::Array(list)) => {
                     for (i, value) in list.iter().enumerate() {
                         let path = at_index(&path, i);
                         match value.get("name").and_then(Value::as_str) {
                             Some(name) => declared.push(Declaration { name, value, path }),
-                            None => reader.error(format!("{path}.name"), "the name of the variable is missing"),
+                            None => {
+                                reader.error(format!("{path}.name"), "the name of the variable is missing")
+                            }
                         }
                     }
                 }

@@ -216,7 +216,8 @@ pub(in crate::definition) fn recheck(fields: &mut Fields<'_>, reader: &mut Reade
     let until_reported = fields.flag("until_reported", reader).unwrap_or(false);
     match (every, until_reported) {
         (Some(_), true) => {
-            let reason = "a suspended call is asked again every `recheck_ms` or waits until it is reported, not both";
+            let reason =
+                "a suspended call is asked again every `recheck_ms` or waits until it is reported, not both";
             reader.error(fields.at("until_reported"), reason);
             Recheck::UntilReported
         }

@@ -273,7 +273,8 @@ fn check_turn_ids(tasks: &[Task<'_, '_>], n_loops: usize, tree: &Tree, reader: &
         for n in 1..=n_loops {
             let Some(id) = tree.like_turns.get(&(task.task_id.clone(), n)) else { continue };
             let place = tree.ids.get(id).map_or("$", String::as_str);
-            let reason = format!("the id `{}` is also that of step `{}` in a turn", shown(id), shown(&task.step.id));
+            let reason =
+                format!("the id `{}` is also that of step `{}` in a turn", shown(id), shown(&task.step.id));
             reader.error(format!("{place}.id"), reason);
         }
     }

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{Around, ExpandedTask, NodeDepth, build};
 use super::expansion::Task;
 use super::tree::{Role, Step, Tree};
+use super::{Around, ExpandedTask, NodeDepth, build};
 use crate::definition::graph::calls::{self, ExecType, Terms};
 use crate::definition::graph::node::version;
 use crate::definition::reader::{Fields, Reader, at_index, shown};
@@ -286,12 +286,14 @@ fn warn_of_idle_settings(step: &Step<'_>, reader: &mut Reader) {
         reader.warning(format!("{path}.timeout"), "has no effect: this step takes no time");
     }
     if step.settings.priority.is_some() && !calls {
-        let reason = "has no effect: this step makes no call; set the priority of the flow, or of steps inside";
+        let reason =
+            "has no effect: this step makes no call; set the priority of the flow, or of steps inside";
         reader.strict_error(format!("{path}.priority"), reason.to_owned(), None);
     }
     if step.settings.recheck != Recheck::OfService && step.role != Role::Service {
         let reason = "has no effect: this step makes no call that can be suspended";
-        let name = if step.settings.recheck == Recheck::UntilReported { "until_reported" } else { "recheck_ms" };
+        let name =
+            if step.settings.recheck == Recheck::UntilReported { "until_reported" } else { "recheck_ms" };
         reader.strict_error(format!("{path}.{name}"), reason.to_owned(), None);
     }
 }

@@ -265,13 +265,19 @@ fn contents<'v>(
 fn refuse_nesting(around: &[(String, Role)], path: String, reader: &mut Reader) {
     let names: Vec<String> = around.iter().map(|(id, _)| shown(id)).collect();
     let chain = match &names[..] {
-        [first, second, third, .., before, last] => format!("{first} → {second} → {third} → … → {before} → {last}"),
+        [first, second, third, .., before, last] => {
+            format!("{first} → {second} → {third} → … → {before} → {last}")
+        }
         few => few.join(" → "),
     };
     let all_parallel = around.iter().all(|(_, role)| *role == Role::Parallel);
     let kind = if all_parallel { "parallels" } else { "parallels and branches" };
     let reason = format!("{kind} are nested deeper than {} levels: {chain}", limits::NESTED_BRANCHES);
-    reader.hint_error(path, reason, "move the inner ones to a flow of their own, and call it with `@subflow/call`");
+    reader.hint_error(
+        path,
+        reason,
+        "move the inner ones to a flow of their own, and call it with `@subflow/call`",
+    );
 }
 
 fn branch<'v>(
