@@ -26,6 +26,7 @@ use windlass_engine::event::Start;
 use windlass_engine::id::{FlowId, RunId, ScheduleId, VersionId};
 use windlass_engine::input::{CallOutcome, Input, Refusal};
 use windlass_engine::plan::{Exec, Plan};
+use windlass_engine::problem::{Problem, Severity};
 use windlass_engine::run::Run;
 use windlass_store::commit::{Commit, JobChange, ScheduleChange};
 use windlass_store::outbox::{Message, MessageId};
@@ -263,8 +264,12 @@ impl Runs {
         }
     }
 
-    async fn start_as(&self, run: RunId, new: RunSpec) -> Result<StartedRun, StartError> {
+    async fn start_as(&self, run: RunId, mut new: RunSpec) -> Result<StartedRun, StartError> {
         let permit = self.admit_input()?;
+        new.start.account = self.payer(new.start.account, new.version).await?;
+        if let Some(missing) = self.missing_payer(new.start.account.as_deref()) {
+            return Err(StartError::Refused(Refusal::Bad(vec![missing])));
+        }
         if let Some(account) = &new.start.account {
             self.money().check_account(account).await?;
         }
@@ -323,13 +328,36 @@ impl Runs {
         Ok(StartedRun { run, status, created: false })
     }
 
-    /// Adds the settings that every run of this version carries: the prices, and the recheck intervals of its services.
+    /// The account of a run: the one that its start names, or else the owner of the flow.
+    pub(crate) async fn payer(
+        &self,
+        named: Option<String>,
+        version: VersionId,
+    ) -> Result<Option<String>, RuntimeError> {
+        match named {
+            Some(account) => Ok(Some(account)),
+            None => Ok(self.plan(version).await?.payer.owner().map(str::to_owned)),
+        }
+    }
+
+    /// Why a run without an account is not started, if the project wants one for every run.
+    pub(crate) fn missing_payer(&self, account: Option<&str>) -> Option<Problem> {
+        let is_missing = self.settings().require_account && account.is_none();
+        is_missing.then(|| Problem {
+            path: "$.account".to_owned(),
+            reason: "is required by this project and was not given".to_owned(),
+            hint: Some("name the account that pays for the run".to_owned()),
+            severity: Severity::Error,
+        })
+    }
+
+    /// Adds the settings that every run of this version carries: the prices, and the settings of its services.
     pub(crate) async fn complete(&self, mut start: Start, version: VersionId) -> Result<Start, RuntimeError> {
         start.call_timeout_ms = u64::try_from(self.settings().call_timeout.as_millis()).unwrap_or(u64::MAX);
-        let rechecks = self.calls().rechecks();
-        if !rechecks.is_empty() {
+        let terms = self.calls().service_terms();
+        if !terms.is_empty() {
             let plan = self.plan(version).await?;
-            start.rechecks = those_of(&rechecks, plan.services().as_ref());
+            start.services = those_of(&terms, plan.services().as_ref());
         }
         if start.account.is_some() {
             // The run keeps the prices of the services that it can call.

@@ -7,6 +7,7 @@ mod permit;
 mod pool;
 mod refused;
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use windlass_engine::effect::CallSpec;
 use windlass_engine::limits::NAME_BYTES;
 use windlass_engine::time::Timestamp;
 use windlass_store::page::NameRange;
-use windlass_store::service::LiveService;
+use windlass_store::service::{LiveService, WaitingService};
 use windlass_store::worker::{WorkerAddress, WorkerBeat, WorkerQuery, WorkerRow};
 use windlass_store::{Refusal, StoreError};
 
@@ -212,6 +213,22 @@ impl Workers {
     /// Registrations that this server refused because of the address, the latest first.
     pub fn refused(&self) -> Vec<RefusedRegistration> {
         self.state().refused().list()
+    }
+
+    /// Sets how many calls of single services this server makes at once, instead of the limit of all services.
+    pub(crate) fn limit_services(&self, calls_max: HashMap<String, u32>) {
+        let now = self.clock().now();
+        self.state().pool().limit_services(calls_max, now);
+    }
+
+    /// Calls of services that wait for a free push worker of this server, by name.
+    pub fn waiting_calls(&self) -> BTreeMap<String, usize> {
+        self.state().pool().waiting()
+    }
+
+    /// Services whose jobs wait for a worker, by name.
+    pub async fn waiting_services(&self, names: NameRange) -> Result<Vec<WaitingService>, RuntimeError> {
+        Ok(self.store().waiting_services(self.project(), names, self.clock().now()).await?)
     }
 
     /// Services that live workers serve, by name.
