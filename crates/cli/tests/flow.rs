@@ -100,7 +100,8 @@ fn titles_and_bodies_of_loops_are_shown() {
     );
     let output = windlass(&["flow", "expand", &file]);
     let tasks: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let body = json!([{"id": "one", "task_id": "one_i{turn}", "operator": "copy", "title": "复制", "dependOn": []}]);
+    let body =
+        json!([{"id": "one", "task_id": "one_i{turn}", "operator": "copy", "title": "复制", "dependOn": []}]);
     assert_eq!((&tasks["tasks"][0]["title"], &tasks["tasks"][0]["steps"]), (&json!("每个"), &body));
     let drawn = text(&windlass(&["flow", "graph", &file]).stdout);
     assert!(drawn.contains("▶ each 每个 [@control/flow/loop]"), "{drawn}");

@@ -829,7 +829,7 @@ VIEW workflow_logs
             WHEN 'logged'::text THEN '{}'::text
             ELSE ( SELECT (('{'::text || COALESCE(string_agg((((to_json(one.key))::text || ':'::text) || (one.value)::text), ','::text ORDER BY one.n), ''::text)) || '}'::text)
                FROM json_each(told.event) WITH ORDINALITY one(key, value, n)
-              WHERE ((one.key <> ALL (ARRAY['e'::text, 'node'::text, 'params'::text, 'params_in'::text, 'prices'::text, 'rechecks'::text, 'input'::text, 'output'::text, 'outputs'::text, 'memo'::text, 'result'::text, 'shared'::text, 'value'::text, 'names'::text])) AND (NOT ((told.kind = 'granted'::text) AND (one.key = 'by'::text)))))
+              WHERE ((one.key <> ALL (ARRAY['e'::text, 'node'::text, 'params'::text, 'params_in'::text, 'prices'::text, 'rechecks'::text, 'services'::text, 'input'::text, 'output'::text, 'outputs'::text, 'memo'::text, 'result'::text, 'shared'::text, 'value'::text, 'names'::text])) AND (NOT ((told.kind = 'granted'::text) AND (one.key = 'by'::text)))))
         END AS data,
     to_char((to_timestamp((((told.at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS created_at
    FROM ( SELECT events.run,

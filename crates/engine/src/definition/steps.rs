@@ -113,23 +113,23 @@ fn read(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option<(S
     }
     let mut tree = Tree::default();
     let steps = tree::read(list, &path, depth, &mut tree, reader)?;
-    Some(build(&steps, depth, Around::Flow, &tree, reader))
+    Some(build(&steps, depth, StepsAround::Flow, &tree, reader))
 }
 
 /// The surroundings of a row of steps.
 #[derive(Clone, Copy)]
-enum Around {
+enum StepsAround {
     /// It is a flow, with a shared state of its own.
     Flow,
     /// It is the body of a loop; so many loops are around it.
     Loops(usize),
 }
 
-impl Around {
+impl StepsAround {
     fn n_loops(self) -> usize {
         match self {
-            Around::Flow => 0,
-            Around::Loops(n) => n,
+            StepsAround::Flow => 0,
+            StepsAround::Loops(n) => n,
         }
     }
 }
@@ -138,7 +138,7 @@ impl Around {
 fn build(
     steps: &[Step<'_>],
     depth: usize,
-    around: Around,
+    around: StepsAround,
     tree: &Tree,
     reader: &mut Reader,
 ) -> (Scope, Vec<ExpandedTask>) {
@@ -175,7 +175,7 @@ fn build(
     reader.scopes.pop();
     join::check(&mut nodes, &paths, &within, join::EarlyRead::Warned, reader);
     let index: BTreeMap<_, _> = nodes.iter().enumerate().map(|(ix, node)| (node.key.clone(), ix)).collect();
-    let owns_shared = matches!(around, Around::Flow);
+    let owns_shared = matches!(around, StepsAround::Flow);
     let routing = Routing::Join { on_failure: OnFailure::Stop };
     (Scope { routing, owns_shared, nodes, index }, expanded_tasks)
 }
@@ -184,10 +184,10 @@ fn build(
 #[derive(Clone, Copy)]
 struct NodeDepth {
     scopes: usize,
-    around: Around,
+    around: StepsAround,
 }
 
-fn expanded(task: &Task<'_, '_>, around: Around, tasks: &[Task<'_, '_>]) -> ExpandedTask {
+fn expanded(task: &Task<'_, '_>, around: StepsAround, tasks: &[Task<'_, '_>]) -> ExpandedTask {
     let mut depend_on: Vec<String> = Vec::with_capacity(task.needs.len());
     let mut seen = BTreeSet::new();
     for need in &task.needs {

@@ -1027,7 +1027,7 @@ SELECT told.run, 'run_' || replace(told.run::text, '-', '') || '.' || told.seq |
         ELSE (
             SELECT '{' || coalesce(string_agg(to_json(one.key)::text || ':' || one.value::text, ',' ORDER BY one.n), '') || '}'
             FROM json_each(told.event) WITH ORDINALITY AS one (key, value, n)
-            WHERE one.key NOT IN ('e', 'node', 'params', 'params_in', 'prices', 'rechecks', 'input', 'output', 'outputs', 'memo',
+            WHERE one.key NOT IN ('e', 'node', 'params', 'params_in', 'prices', 'rechecks', 'services', 'input', 'output', 'outputs', 'memo',
                 'result', 'shared', 'value', 'names') AND NOT (told.kind = 'granted' AND one.key = 'by')
         )
     END AS data,

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::expansion::Task;
 use super::tree::{Role, Step, Tree};
-use super::{Around, ExpandedTask, NodeDepth, build};
+use super::{ExpandedTask, NodeDepth, StepsAround, build};
 use crate::definition::graph::calls::{self, ExecType, Terms};
 use crate::definition::graph::node::version;
 use crate::definition::reader::{Fields, Reader, at_index, shown};
@@ -206,7 +206,7 @@ fn repeat(
     reader: &mut Reader,
 ) -> Option<Loop> {
     let given = fields(step, reader);
-    let around = Around::Loops(depth.around.n_loops() + 1);
+    let around = StepsAround::Loops(depth.around.n_loops() + 1);
     let (body, tasks) = build(&step.body, depth.scopes + 1, around, tree, reader);
     *expanded = tasks;
     let Some(mut fields) = given else {
