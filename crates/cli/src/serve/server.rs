@@ -170,6 +170,7 @@ fn settings(config: &ServerConfig) -> Settings {
         allow_worker_net: config.allow_worker_net,
         require_account: config.require_account,
         worker_ttl: config.worker_ttl,
+        poll_lease: config.poll_lease,
         worker_refresh: config.worker_refresh,
         call_timeout: config.limits.call_timeout,
         service_calls_max: config.limits.service_calls,

@@ -67,5 +67,5 @@ async fn titles_of_nodes_are_shown_with_runs_and_logs() {
     assert!(logs.contains("shout 大写"), "{logs}");
     assert_eq!(shell.json(&["run", "logs", &run, "--node", "shout"])[0]["title"], "大写");
     let drawn = shell.text(&["flow", "graph", "titled"]);
-    assert!(drawn.contains("▶ start 开始 [start]"), "{drawn}");
+    assert!(drawn.contains("开始") && drawn.contains("大写"), "{drawn}");
 }

@@ -64,6 +64,7 @@ pub(super) fn scope(
         owns_shared: true,
         nodes: read.nodes,
         index: read.index,
+        groups: Vec::new(),
     })
 }
 

@@ -17,7 +17,7 @@ use super::reader::{Fields, Reader, shown};
 use super::{Strictness, join, payer, refs, source};
 use crate::plan::{Edge, Form, Node, OnFailure, Priority, Routing, Scope, When};
 use crate::problem::Problem;
-use expansion::Task;
+use expansion::{Expanded, Task};
 use tree::{Step, Tree};
 
 /// A step as it runs, with the tasks that must be settled before it.
@@ -113,7 +113,7 @@ fn read(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option<(S
     }
     let mut tree = Tree::default();
     let steps = tree::read(list, &path, depth, &mut tree, reader)?;
-    Some(build(&steps, depth, StepsAround::Flow, &tree, reader))
+    Some(build(&steps, &fields.path, NodeDepth { scopes: depth, around: StepsAround::Flow }, &tree, reader))
 }
 
 /// The surroundings of a row of steps.
@@ -134,15 +134,17 @@ impl StepsAround {
     }
 }
 
-/// Builds the scope of a row of steps: the outermost one or a loop's body.
+/// Builds the scope of a row of steps: the outermost one or a loop's body. `flow` is the place of the flow or the loop.
 fn build(
     steps: &[Step<'_>],
-    depth: usize,
-    around: StepsAround,
+    flow: &str,
+    depth: NodeDepth,
     tree: &Tree,
     reader: &mut Reader,
 ) -> (Scope, Vec<ExpandedTask>) {
-    let (tasks, conditions) = expansion::expand(steps, around.n_loops(), tree, reader);
+    let Expanded { tasks, conditions, mut groups } =
+        expansion::expand(steps, depth.around.n_loops(), tree, reader);
+    groups.iter_mut().for_each(|group| group.place = after(flow, &group.place));
     reader.scopes.push(tasks.iter().map(|task| task.step.id.clone()).collect::<BTreeSet<_>>());
     let mut nodes: Vec<Node> = Vec::with_capacity(tasks.len());
     let mut within = Vec::new();
@@ -150,8 +152,8 @@ fn build(
     for (ix, task) in tasks.iter().enumerate() {
         let from = reader.outward.len();
         let mut body = Vec::new();
-        nodes.push(node::read(task, NodeDepth { scopes: depth, around }, tree, &mut body, reader));
-        expanded_tasks.push(ExpandedTask { steps: body, ..expanded(task, around, &tasks) });
+        nodes.push(node::read(task, flow, depth, tree, &mut body, reader));
+        expanded_tasks.push(ExpandedTask { steps: body, ..expanded(task, depth.around, &tasks) });
         within.extend(refs::take_within(ix, from, reader));
     }
     let paths: Vec<String> = tasks.iter().map(|task| task.step.path.clone()).collect();
@@ -175,9 +177,14 @@ fn build(
     reader.scopes.pop();
     join::check(&mut nodes, &paths, &within, join::EarlyRead::Warned, reader);
     let index: BTreeMap<_, _> = nodes.iter().enumerate().map(|(ix, node)| (node.key.clone(), ix)).collect();
-    let owns_shared = matches!(around, StepsAround::Flow);
+    let owns_shared = matches!(depth.around, StepsAround::Flow);
     let routing = Routing::Join { on_failure: OnFailure::Stop };
-    (Scope { routing, owns_shared, nodes, index }, expanded_tasks)
+    (Scope { routing, owns_shared, nodes, index, groups }, expanded_tasks)
+}
+
+/// The rest of a place after that of the flow around it.
+fn after(flow: &str, place: &str) -> String {
+    place.strip_prefix(flow).unwrap_or(place).to_owned()
 }
 
 /// How deep a node stands.

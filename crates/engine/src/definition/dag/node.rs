@@ -45,6 +45,8 @@ pub(super) fn read(id: &str, mut fields: Fields<'_>, depth: usize, reader: &mut 
         n_in: 0,
         join: Join::default(),
         timeout_ms: 0,
+        place: String::new(),
+        group: None,
     };
     fields.allow(&["description", "position"]);
     join(&mut node, &mut fields, reader);

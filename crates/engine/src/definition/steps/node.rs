@@ -16,9 +16,13 @@ use crate::plan::{Approval, Compute, Exec, Join, Loop, LoopOver, Node, NodeKind,
 use crate::reference::{Ref, Root, Template, parse_dollar, parse_path};
 use crate::retry::Backoff;
 
-/// Makes the node of a task, and expands the body of a loop. A task that cannot be made becomes a no-op, so that the rest can still be checked.
+/// Makes the node of a task, and expands the body of a loop. A task that cannot be made becomes a no-op, so that the rest
+/// can still be checked.
+///
+/// `flow` is the place of the flow that the task belongs to.
 pub(super) fn read(
     task: &Task<'_, '_>,
+    flow: &str,
     depth: NodeDepth,
     tree: &Tree,
     body: &mut Vec<ExpandedTask>,
@@ -38,6 +42,8 @@ pub(super) fn read(
         n_in: 0,
         join: Join::default(),
         timeout_ms: 0,
+        place: super::after(flow, &step.path),
+        group: task.group,
     };
     match step.role {
         Role::Trigger => node.prep = Prep::Key(Ref { root: Root::Params, path: Vec::new() }),
@@ -206,8 +212,9 @@ fn repeat(
     reader: &mut Reader,
 ) -> Option<Loop> {
     let given = fields(step, reader);
-    let around = StepsAround::Loops(depth.around.n_loops() + 1);
-    let (body, tasks) = build(&step.body, depth.scopes + 1, around, tree, reader);
+    let inside =
+        NodeDepth { scopes: depth.scopes + 1, around: StepsAround::Loops(depth.around.n_loops() + 1) };
+    let (body, tasks) = build(&step.body, &step.path, inside, tree, reader);
     *expanded = tasks;
     let Some(mut fields) = given else {
         reader.error(format!("{}.parameters", step.path), "a loop needs a `limit` or an `array`");
