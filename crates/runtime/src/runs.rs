@@ -26,7 +26,6 @@ use windlass_engine::event::Start;
 use windlass_engine::id::{FlowId, RunId, ScheduleId, VersionId};
 use windlass_engine::input::{CallOutcome, Input, Refusal};
 use windlass_engine::plan::{Exec, Plan};
-use windlass_engine::problem::{Problem, Severity};
 use windlass_engine::run::Run;
 use windlass_store::commit::{Commit, JobChange, ScheduleChange};
 use windlass_store::outbox::{Message, MessageId};
@@ -266,8 +265,8 @@ impl Runs {
 
     async fn start_as(&self, run: RunId, mut new: RunSpec) -> Result<StartedRun, StartError> {
         let permit = self.admit_input()?;
-        new.start.account = self.payer(new.start.account, new.version).await?;
-        if let Some(missing) = self.missing_payer(new.start.account.as_deref()) {
+        new.start.account = self.money().payer(new.start.account, new.version).await?;
+        if let Some(missing) = self.money().missing_payer(new.start.account.as_deref()) {
             return Err(StartError::Refused(Refusal::Bad(vec![missing])));
         }
         if let Some(account) = &new.start.account {
@@ -326,29 +325,6 @@ impl Runs {
         let row = self.store().run(self.project(), RunRef::Id(run)).await.map_err(RuntimeError::from)?;
         let status = row.map_or(RunStatus::Pending, |row| row.projection.status);
         Ok(StartedRun { run, status, created: false })
-    }
-
-    /// The account of a run: the one that its start names, or else the owner of the flow.
-    pub(crate) async fn payer(
-        &self,
-        named: Option<String>,
-        version: VersionId,
-    ) -> Result<Option<String>, RuntimeError> {
-        match named {
-            Some(account) => Ok(Some(account)),
-            None => Ok(self.plan(version).await?.payer.owner().map(str::to_owned)),
-        }
-    }
-
-    /// Why a run without an account is not started, if the project wants one for every run.
-    pub(crate) fn missing_payer(&self, account: Option<&str>) -> Option<Problem> {
-        let is_missing = self.settings().require_account && account.is_none();
-        is_missing.then(|| Problem {
-            path: "$.account".to_owned(),
-            reason: "is required by this project and was not given".to_owned(),
-            hint: Some("name the account that pays for the run".to_owned()),
-            severity: Severity::Error,
-        })
     }
 
     /// Adds the settings that every run of this version carries: the prices, and the settings of its services.

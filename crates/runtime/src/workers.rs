@@ -210,11 +210,6 @@ impl Workers {
         Ok(self.store().workers(self.project(), query).await?)
     }
 
-    /// Registrations that this server refused because of the address, the latest first.
-    pub fn refused(&self) -> Vec<RefusedRegistration> {
-        self.state().refused().list()
-    }
-
     /// Sets how many calls of single services this server makes at once, instead of the limit of all services.
     pub(crate) fn limit_services(&self, calls_max: HashMap<String, u32>) {
         let now = self.clock().now();
@@ -229,6 +224,11 @@ impl Workers {
     /// Services whose jobs wait for a worker, by name.
     pub async fn waiting_services(&self, names: NameRange) -> Result<Vec<WaitingService>, RuntimeError> {
         Ok(self.store().waiting_services(self.project(), names, self.clock().now()).await?)
+    }
+
+    /// Registrations that this server refused because of the address, the latest first.
+    pub fn refused(&self) -> Vec<RefusedRegistration> {
+        self.state().refused().list()
     }
 
     /// Services that live workers serve, by name.

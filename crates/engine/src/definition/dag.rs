@@ -1,6 +1,7 @@
 //! The dag form: nodes and edges with conditions; a node starts when everything before it is settled.
 
 mod node;
+mod outputs;
 mod variables;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -113,23 +113,23 @@ fn read(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option<(S
     }
     let mut tree = Tree::default();
     let steps = tree::read(list, &path, depth, &mut tree, reader)?;
-    Some(build(&steps, &fields.path, depth, Around::Flow, &tree, reader))
+    Some(build(&steps, &fields.path, NodeDepth { scopes: depth, around: StepsAround::Flow }, &tree, reader))
 }
 
 /// The surroundings of a row of steps.
 #[derive(Clone, Copy)]
-enum Around {
+enum StepsAround {
     /// It is a flow, with a shared state of its own.
     Flow,
     /// It is the body of a loop; so many loops are around it.
     Loops(usize),
 }
 
-impl Around {
+impl StepsAround {
     fn n_loops(self) -> usize {
         match self {
-            Around::Flow => 0,
-            Around::Loops(n) => n,
+            StepsAround::Flow => 0,
+            StepsAround::Loops(n) => n,
         }
     }
 }
@@ -138,12 +138,12 @@ impl Around {
 fn build(
     steps: &[Step<'_>],
     flow: &str,
-    depth: usize,
-    around: Around,
+    depth: NodeDepth,
     tree: &Tree,
     reader: &mut Reader,
 ) -> (Scope, Vec<ExpandedTask>) {
-    let Expanded { tasks, conditions, mut groups } = expansion::expand(steps, around.n_loops(), tree, reader);
+    let Expanded { tasks, conditions, mut groups } =
+        expansion::expand(steps, depth.around.n_loops(), tree, reader);
     groups.iter_mut().for_each(|group| group.place = after(flow, &group.place));
     reader.scopes.push(tasks.iter().map(|task| task.step.id.clone()).collect::<BTreeSet<_>>());
     let mut nodes: Vec<Node> = Vec::with_capacity(tasks.len());
@@ -152,8 +152,8 @@ fn build(
     for (ix, task) in tasks.iter().enumerate() {
         let from = reader.outward.len();
         let mut body = Vec::new();
-        nodes.push(node::read(task, flow, NodeDepth { scopes: depth, around }, tree, &mut body, reader));
-        expanded_tasks.push(ExpandedTask { steps: body, ..expanded(task, around, &tasks) });
+        nodes.push(node::read(task, flow, depth, tree, &mut body, reader));
+        expanded_tasks.push(ExpandedTask { steps: body, ..expanded(task, depth.around, &tasks) });
         within.extend(refs::take_within(ix, from, reader));
     }
     let paths: Vec<String> = tasks.iter().map(|task| task.step.path.clone()).collect();
@@ -177,7 +177,7 @@ fn build(
     reader.scopes.pop();
     join::check(&mut nodes, &paths, &within, join::EarlyRead::Warned, reader);
     let index: BTreeMap<_, _> = nodes.iter().enumerate().map(|(ix, node)| (node.key.clone(), ix)).collect();
-    let owns_shared = matches!(around, Around::Flow);
+    let owns_shared = matches!(depth.around, StepsAround::Flow);
     let routing = Routing::Join { on_failure: OnFailure::Stop };
     (Scope { routing, owns_shared, nodes, index, groups }, expanded_tasks)
 }
@@ -191,10 +191,10 @@ fn after(flow: &str, place: &str) -> String {
 #[derive(Clone, Copy)]
 struct NodeDepth {
     scopes: usize,
-    around: Around,
+    around: StepsAround,
 }
 
-fn expanded(task: &Task<'_, '_>, around: Around, tasks: &[Task<'_, '_>]) -> ExpandedTask {
+fn expanded(task: &Task<'_, '_>, around: StepsAround, tasks: &[Task<'_, '_>]) -> ExpandedTask {
     let mut depend_on: Vec<String> = Vec::with_capacity(task.needs.len());
     let mut seen = BTreeSet::new();
     for need in &task.needs {

@@ -87,8 +87,8 @@ impl Schedules {
         match self.runs().choose_version(&row, number).await {
             Ok(version) => {
                 let plan = self.runs().plan(version.id).await?;
-                start.account = self.runs().payer(start.account, version.id).await?;
-                if let Some(missing) = self.runs().missing_payer(start.account.as_deref()) {
+                start.account = self.money().payer(start.account, version.id).await?;
+                if let Some(missing) = self.money().missing_payer(start.account.as_deref()) {
                     problems.error_hint(missing.path, missing.reason, missing.hint);
                 }
                 let (mut run, input) = (Run::new(RunId::new(Uuid::nil())), Input::Start(Box::new(start)));

@@ -290,11 +290,11 @@ impl Schedules {
                 return Ok(FireOutcome::StartFailure(StartFailure::new(version_place(&error), error)));
             }
         };
-        let account = match self.runs().payer(account.clone(), version.id).await {
+        let account = match self.money().payer(account.clone(), version.id).await {
             Ok(account) => account,
             Err(error) => return failure_or_error(error),
         };
-        if let Some(missing) = self.runs().missing_payer(account.as_deref()) {
+        if let Some(missing) = self.money().missing_payer(account.as_deref()) {
             return Ok(FireOutcome::StartFailure(StartFailure::new("$.account", missing.reason)));
         }
         let start = Start { params: params.clone().into(), account: account.clone(), ..Start::default() };

@@ -394,7 +394,7 @@ async fn a_run_without_an_account_is_charged_to_the_owner_of_its_flow() {
     let mut unknown = speech();
     unknown["account_id"] = json!(7);
     host.publish("unknown", unknown).await;
-    host.post("/api/v1/flows/unknown/runs", json!({})).await.refused(404, "account_not_found");
+    host.post("/api/v1/flows/unknown/runs", json!({})).await.refused(422, "unknown_account");
     host.sound().await;
 }
 
@@ -426,7 +426,7 @@ async fn a_project_may_require_an_account_for_every_run() {
     host.publish("plain", speech()).await;
     let body = host.post("/api/v1/flows/plain/runs", json!({})).await.refused(422, "invalid_input");
     assert_eq!(body["errors"][0]["path"], "$.account", "{body}");
-    let schedule = |account: Value| json!({ "name": "nightly", "cron": "0 3 * * *", "flow": "plain", "account": account });
+    let schedule = |account: Value| json!({ "name": "nightly", "cron_expr": "0 3 * * *", "flow": "plain", "account": account });
     let refused = host.post("/api/v1/schedules", schedule(Value::Null)).await;
     assert!(refused.json().to_string().contains("is required by this project"), "{}", refused.json());
     host.post("/api/v1/schedules", schedule(json!("acme"))).await.ok();

@@ -88,7 +88,7 @@ async fn the_distribution_of_calls_in_progress_is_a_histogram() {
         text = page().await;
     }
     assert!(text.contains("# TYPE windlass_parallelism histogram"), "{text}");
-    let at = ["0", "1", "2", "8", "16", "131072", "+Inf"].map(|le| bucket(&text, le));
+    let at = ["0", "1", "2", "8", "16", "65536", "+Inf"].map(|le| bucket(&text, le));
     assert!(at.is_sorted(), "{at:?}");
     assert_eq!((at[2], at[6]), (at[6], sample(&text, "windlass_parallelism_count")));
     // Two for the time at two, and one for the time at one.

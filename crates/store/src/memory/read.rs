@@ -7,6 +7,7 @@ use std::ops::Bound;
 use windlass_engine::counter::{Fence, Seq};
 use windlass_engine::id::{JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
+use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use super::state::{MemoryState, ProjectTables};
@@ -106,21 +107,17 @@ impl MemoryState {
 impl ProjectTables {
     fn wakes_of_runs(&self) -> impl Iterator<Item = Wake<RunId>> {
         let at = |id: &RunId| self.runs.get(id)?.row.projection.wake_at;
-        self.open_runs.iter().filter_map(move |id| Some(self.wake(at(id)?, *id)))
+        self.open_runs.iter().filter_map(move |id| Some(wake(&self.project, at(id)?, *id)))
     }
 
     fn wakes_of_jobs(&self) -> impl Iterator<Item = Wake<JobId>> {
         let at = |id: &JobId| self.jobs.get(id)?.job.wake_at();
-        self.open_jobs.iter().filter_map(move |id| Some(self.wake(at(id)?, *id)))
+        self.open_jobs.iter().filter_map(move |id| Some(wake(&self.project, at(id)?, *id)))
     }
 
     fn wakes_of_schedules(&self) -> impl Iterator<Item = Wake<ScheduleId>> {
         let schedules = self.schedules.iter();
-        schedules.filter_map(|(id, (_, row))| Some(self.wake(row.next_at?, *id)))
-    }
-
-    fn wake<I>(&self, at: Timestamp, id: I) -> Wake<I> {
-        Wake { at, id, project: self.project.clone() }
+        schedules.filter_map(|(id, (_, row))| Some(wake(&self.project, row.next_at?, *id)))
     }
 
     pub(super) fn journal(&self, run: RunId, since: Since, limit: usize) -> Result<Journal, StoreError> {
@@ -311,4 +308,8 @@ impl ProjectTables {
             }
         })
     }
+}
+
+fn wake<I>(project: &Project, at: Timestamp, id: I) -> Wake<I> {
+    Wake { at, id, project: project.clone() }
 }

@@ -60,7 +60,7 @@ macro_rules! waiting_one {
             "SELECT $2::text, count(*) FROM (SELECT due_at FROM jobs WHERE project = $1 AND name = $2 \
              AND due_at IS NOT NULL AND ",
             $keys,
-            " LIMIT least($3, $4)) AS looked_at WHERE due_at <= $5"
+            " LIMIT least($3::bigint, $4::bigint)) AS looked_at WHERE due_at <= $5"
         )
     };
 }

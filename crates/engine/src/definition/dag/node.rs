@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::expression;
+use super::{expression, outputs};
 use crate::definition::graph::calls::{self, ExecType, Terms};
 use crate::definition::graph::node as graph_node;
-use crate::definition::reader::{Fields, Reader, at_index, at_key, shown};
+use crate::definition::reader::{Fields, Reader, shown};
 use crate::params::Params;
 use crate::plan::{
     Body, Branch, Branches, Call, Compute, Exec, Join, Node, NodeKind, Post, Prep, Recheck, Temporary, Timer,
@@ -184,7 +184,7 @@ fn warn_of_text(value: &Value, path: &str, reader: &mut Reader) {
     }
 }
 
-fn template(value: &Value, path: &str, reader: &mut Reader) -> Option<Template> {
+pub(super) fn template(value: &Value, path: &str, reader: &mut Reader) -> Option<Template> {
     warn_of_text(value, path, reader);
     Template::from_dag(value).map_err(|reason| reader.error(path, reason)).ok()
 }
@@ -281,10 +281,10 @@ fn of_own_type(
     reader: &mut Reader,
 ) {
     match word {
-        "end" => node.kind = NodeKind::Compute(Compute::Outputs(outputs(&mut config, beside, reader))),
+        "end" => node.kind = NodeKind::Compute(Compute::Outputs(outputs::read(&mut config, beside, reader))),
         "variable_set" => {
             let path = config.at("variables");
-            let values = named_values("variables", "value", &mut config, reader);
+            let values = outputs::named_values("variables", "value", &mut config, reader);
             for (name, _) in &values {
                 reader.check_shared_key(name, &path);
             }
@@ -313,62 +313,6 @@ fn of_own_type(
     config.finish(reader);
 }
 
-/// The named outputs of an `end`, in either spelling and at either place.
-fn outputs(config: &mut Fields<'_>, beside: &mut Fields<'_>, reader: &mut Reader) -> Vec<(String, Template)> {
-    let outputs = named_values("outputs", "source", config, reader);
-    let of_config = output_variables(config, reader);
-    let of_node = output_variables(beside, reader);
-    let given = [
-        (outputs, config.at("outputs")),
-        (of_config, config.at("outputVariables")),
-        (of_node, beside.at("outputVariables")),
-    ];
-    let mut given = given.into_iter().filter(|(values, _)| !values.is_empty());
-    let first = given.next();
-    for (_, path) in given {
-        reader.error(path, "the outputs are given twice: keep one of the lists");
-    }
-    first.map(|(values, _)| values).unwrap_or_default()
-}
-
-/// Reads `outputVariables`: names of variables, or `{name, source}`; one without a source is the variable of its name.
-fn output_variables(fields: &mut Fields<'_>, reader: &mut Reader) -> Vec<(String, Template)> {
-    const LIST: &str = "outputVariables";
-    if matches!(fields.map.get(LIST), Some(Value::Object(_))) {
-        return named_values(LIST, "source", fields, reader);
-    }
-    let path = fields.at(LIST);
-    let mut values = Vec::new();
-    for (i, item) in fields.list(LIST, reader).unwrap_or_default().iter().enumerate() {
-        let path = at_index(&path, i);
-        if let Value::String(name) = item {
-            values.extend(variable(name, &path, reader).map(|template| (name.clone(), template)));
-            continue;
-        }
-        let Some(mut item) = Fields::of(item, path, reader) else { continue };
-        let name = item.name("name", reader).map(str::to_owned);
-        let value =
-            item.value("source").or_else(|| item.value("value")).map(|value| (value, item.at("source")));
-        let template = match (&name, value) {
-            (None, _) => {
-                reader.error(item.at("name"), "the name is missing");
-                None
-            }
-            (Some(_), Some((value, path))) => template(value, &path, reader),
-            (Some(name), None) => variable(name, &item.path, reader),
-        };
-        item.allow(&["source", "value", "type", "description", "label", "title", "required"]);
-        item.finish(reader);
-        values.extend(name.zip(template));
-    }
-    values
-}
-
-/// The variable of this name, as a template.
-fn variable(name: &str, path: &str, reader: &mut Reader) -> Option<Template> {
-    template(&Value::String(format!("$var.{name}")), path, reader)
-}
-
 fn delay(config: &mut Fields<'_>, reader: &mut Reader) -> Option<Timer> {
     let seconds = config.value("delaySeconds");
     let ms = config.value("delay_ms");
@@ -393,36 +337,4 @@ fn delay(config: &mut Fields<'_>, reader: &mut Reader) -> Option<Timer> {
         return None;
     }
     Some(if seconds.is_some() { Timer::Seconds(template) } else { Timer::Delay(template) })
-}
-
-/// Reads `[{name, <of>}]`, or an object of the same meaning.
-fn named_values(
-    list: &'static str,
-    of: &'static str,
-    config: &mut Fields<'_>,
-    reader: &mut Reader,
-) -> Vec<(String, Template)> {
-    let path = config.at(list);
-    let mut values = Vec::new();
-    if let Some(Value::Object(map)) = config.value(list) {
-        for (name, value) in map {
-            values.extend(
-                template(value, &at_key(&path, name), reader).map(|template| (name.clone(), template)),
-            );
-        }
-        return values;
-    }
-    for (i, item) in config.list(list, reader).unwrap_or_default().iter().enumerate() {
-        let Some(mut item) = Fields::of(item, at_index(&path, i), reader) else { continue };
-        let name = item.name("name", reader).map(str::to_owned);
-        if name.is_none() {
-            reader.error(item.at("name"), "the name is missing");
-        }
-        let value = item.value(of).unwrap_or(&Value::Null);
-        let template = template(value, &item.at(of), reader);
-        item.allow(&["type", "description"]);
-        item.finish(reader);
-        values.extend(name.zip(template));
-    }
-    values
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::expansion::Task;
 use super::tree::{Role, Step, Tree};
-use super::{Around, ExpandedTask, NodeDepth, build};
+use super::{ExpandedTask, NodeDepth, StepsAround, build};
 use crate::definition::graph::calls::{self, ExecType, Terms};
 use crate::definition::graph::node::version;
 use crate::definition::reader::{Fields, Reader, at_index, shown};
@@ -16,7 +16,8 @@ use crate::plan::{Approval, Compute, Exec, Join, Loop, LoopOver, Node, NodeKind,
 use crate::reference::{Ref, Root, Template, parse_dollar, parse_path};
 use crate::retry::Backoff;
 
-/// Makes the node of a task, and expands the body of a loop. A task that cannot be made becomes a no-op, so that the rest can still be checked.
+/// Makes the node of a task, and expands the body of a loop. A task that cannot be made becomes a no-op, so that the rest
+/// can still be checked.
 ///
 /// `flow` is the place of the flow that the task belongs to.
 pub(super) fn read(
@@ -211,8 +212,9 @@ fn repeat(
     reader: &mut Reader,
 ) -> Option<Loop> {
     let given = fields(step, reader);
-    let around = Around::Loops(depth.around.n_loops() + 1);
-    let (body, tasks) = build(&step.body, &step.path, depth.scopes + 1, around, tree, reader);
+    let inside =
+        NodeDepth { scopes: depth.scopes + 1, around: StepsAround::Loops(depth.around.n_loops() + 1) };
+    let (body, tasks) = build(&step.body, &step.path, inside, tree, reader);
     *expanded = tasks;
     let Some(mut fields) = given else {
         reader.error(format!("{}.parameters", step.path), "a loop needs a `limit` or an `array`");
