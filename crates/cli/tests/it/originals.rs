@@ -37,7 +37,12 @@ impl Era<'_> {
     fn field(object: &Value, name: &str) -> Value {
         let plain = |text: &str| text.replace('_', "").to_lowercase();
         let fields = object.as_object().unwrap_or_else(|| panic!("no object: {object}"));
-        fields.iter().find(|(key, _)| plain(key) == plain(name)).unwrap_or_else(|| panic!("{name}: {object}")).1.clone()
+        fields
+            .iter()
+            .find(|(key, _)| plain(key) == plain(name))
+            .unwrap_or_else(|| panic!("{name}: {object}"))
+            .1
+            .clone()
     }
 
     /// Publishes a definition; the ids of the flow and of the version.
@@ -96,14 +101,16 @@ async fn every_node_of_the_documents_does_its_work_in_both_eras() {
             let ended = era.ended(&task).await;
             assert_eq!(Era::field(&ended, "status"), "completed", "{text}: {ended}");
             assert_eq!(Era::field(&ended, "last_action"), "end", "{text}: {ended}");
-            let shared: Value = serde_json::from_str(Era::field(&ended, "shared_json").as_str().unwrap()).unwrap();
+            let shared: Value =
+                serde_json::from_str(Era::field(&ended, "shared_json").as_str().unwrap()).unwrap();
             assert_eq!(shared["after"], json!([1, 2.5, 3]), "{text}: the edge `{action}` was taken");
             if node["kind"] == "foreach" {
                 let mapped: Vec<f64> = serde_json::from_value(shared["mapped"].clone()).unwrap();
                 assert_eq!(mapped, [2.0, 5.0, 6.0]);
             }
             let runs = get(&client, &format!("{prefix}/tasks/runs?task_id={task}")).await;
-            let keys: Vec<Value> = runs.as_array().unwrap().iter().map(|run| Era::field(run, "node_key")).collect();
+            let keys: Vec<Value> =
+                runs.as_array().unwrap().iter().map(|run| Era::field(run, "node_key")).collect();
             assert!(keys.contains(&json!("node")), "{text}: {runs}");
         }
     }
@@ -230,7 +237,8 @@ async fn the_command_lines_of_the_scheduler_start_the_same_from_the_same_environ
             // The address of the original is taken where tests run beside each other.
             "serve" => {
                 command.env("WINDLASS_LISTEN", format!("127.0.0.1:{}", ports[0].1));
-                running.push(KilledOnDrop(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()));
+                running
+                    .push(KilledOnDrop(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()));
                 seen("the server", async || {
                     matches!(client.raw("GET", "/readyz", None).await, Ok((200, _))).then_some(())
                 })
@@ -395,12 +403,18 @@ async fn the_checklist_of_the_queue_platform_passes_item_by_item() {
             task = answer["task_id"].as_str().unwrap().to_owned();
         }
         if expected.contains("latest_run.status=succeeded") {
-            assert_eq!((&answer["latest_run"]["status"], &answer["display_status"]), (&json!("succeeded"), &json!("completed")));
+            assert_eq!(
+                (&answer["latest_run"]["status"], &answer["display_status"]),
+                (&json!("succeeded"), &json!("completed"))
+            );
         } else if expected.contains("retrying") {
             let waiting = displayed(&client, &task, "retrying").await;
             assert_eq!(waiting["latest_run"]["attempt"], 2, "{waiting}");
             let done = displayed(&client, &task, "completed").await;
-            assert_eq!((&done["latest_run"]["attempt"], &done["latest_run"]["status"]), (&json!(2), &json!("succeeded")));
+            assert_eq!(
+                (&done["latest_run"]["attempt"], &done["latest_run"]["status"]),
+                (&json!(2), &json!("succeeded"))
+            );
         } else if path.ends_with("/tasks") && expected.contains("DLQ") {
             let failed = displayed(&client, &task, "failed").await;
             assert!(failed["latest_run"]["result"]["error"].is_string(), "{failed}");
