@@ -343,7 +343,7 @@ impl Workers {
     }
 }
 
-fn ttl_ms(settings: &Settings) -> u64 {
+pub(crate) fn ttl_ms(settings: &Settings) -> u64 {
     u64::try_from(settings.worker_ttl.as_millis()).unwrap_or(u64::MAX)
 }
 

@@ -9,6 +9,7 @@ mod action;
 mod audit;
 mod doctor;
 mod flow;
+mod graph;
 mod job;
 mod price;
 mod problem;
@@ -38,6 +39,10 @@ pub use flow::{
     Definition, DefinitionChange, DefinitionChangeKind, ExpandResponse, ExpandedTaskInfo, FlowDetail,
     FlowDiff, FlowInfo, FlowRequest, InstantiateRequest, ProblemSeverity, PublishResponse, Validation,
     ValidationProblem, Version, VersionRequest, VersionSummary,
+};
+pub use graph::{
+    FlowGraph, GraphArea, GraphDirection, GraphEdge, GraphEdgeKind, GraphEdgeWhen, GraphNode, GraphNodeKind,
+    GraphQuery, GraphSvgQuery, RunGraphQuery,
 };
 pub use job::{
     JobAttempt, JobCost, JobCreated, JobDetail, JobRetry, JobStatus, JobSummary, JobsCreated, JobsQuery,
