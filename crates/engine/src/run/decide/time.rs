@@ -17,18 +17,18 @@ impl Decider<'_> {
         if let Some(event) = self.set_back() {
             return vec![event];
         }
-        match self.run.status {
-            Status::Running | Status::Canceling => self.earliest_due(),
-            Status::Pending | Status::Paused | Status::Completed | Status::Failed | Status::Canceled => {
-                Vec::new()
-            }
+        if !matches!(self.run.status, Status::Running | Status::Canceling) {
+            return Vec::new();
         }
+        self.due()
     }
 
-    /// The same, whether or not the run is paused.
-    pub(super) fn earliest_due(&self) -> Vec<Event> {
-        let due = self.run.wakes.first().filter(|(at, _)| *at <= self.given.now);
-        let Some((_, path)) = due else { return Vec::new() };
+    /// The events of the earliest due wait, whatever the status of the run.
+    pub(super) fn due(&self) -> Vec<Event> {
+        let Some((at, path)) = self.run.wakes.first() else { return Vec::new() };
+        if *at > self.given.now {
+            return Vec::new();
+        }
         // The grace of a cancel is filed under the root.
         if path.is_root() {
             return self.end_cancel();

@@ -44,7 +44,7 @@ pub(super) fn inline_meter(cached: &CachedRun) -> Meter {
 }
 
 /// Writes a decision that is whole.
-pub(super) async fn write_decided(runs: &Runs, decided: Decided, given: &Given) -> WrittenBatch {
+pub(super) async fn write_decided(runs: &Runs, decided: Decided, given: Given) -> WrittenBatch {
     let Decided { mut cached, envelopes, refusals, mut step, unmoved, at } = decided;
     let draft = match runs.withdraw_unclaimed(&mut cached, &mut step, given).await {
         Ok(()) => runs.draft(&mut cached, step, &envelopes, &refusals, at).await,
@@ -96,7 +96,7 @@ pub(super) async fn write_long(
         let more = decided.cached.run.resume_agenda(&decided.cached.plan, &given);
         decided.step.events.extend(more.events);
         decided.step.effects.extend(more.effects);
-        here.block_on(write_decided(&runs, decided, &given))
+        here.block_on(write_decided(&runs, decided, given))
     })
     .await
 }

@@ -20,7 +20,7 @@ impl Runs {
         &self,
         cached: &mut CachedRun,
         step: &mut RunStep,
-        given: &Given,
+        given: Given,
     ) -> Result<(), StoreError> {
         let mut n_seen = 0;
         while let Some(effect) = step.effects.get(n_seen).cloned() {
@@ -38,7 +38,7 @@ impl Runs {
             }
             let ended = Input::CallEnded { node, fence, outcome: CallOutcome::Canceled, worker: None };
             // A call that is over already is refused.
-            if let Ok(more) = cached.run.submit(&cached.plan, &ended, given) {
+            if let Ok(more) = cached.run.submit(&cached.plan, &ended, &given) {
                 step.events.extend(more.events);
                 step.effects.extend(more.effects);
             }
