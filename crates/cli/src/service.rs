@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use windlass_sdk::contract::{RunPriority, ServiceChange, ServiceInfo};
 
 use crate::exit::Exit;
@@ -36,27 +36,31 @@ pub(crate) struct ServiceSelector {
     service: String,
 }
 
+/// The flags that set something; one of them is needed, or `--clear`.
+const SETTINGS: [&str; 6] = ["recheck_ms", "recheck", "until_reported", "timeout", "calls_max", "priority"];
+
 #[derive(Args)]
+#[command(group = ArgGroup::new("setting").multiple(true).args(SETTINGS))]
 pub(crate) struct ServiceSetArgs {
     #[command(flatten)]
     which: ServiceSelector,
     /// The pause before a suspended call is made again, in milliseconds, and the first delay after temporary faults.
-    #[arg(long, value_name = "MS", group = "setting", conflicts_with = "recheck")]
+    #[arg(long, value_name = "MS", conflicts_with = "recheck")]
     recheck_ms: Option<u64>,
     /// The same as a duration: 500ms, 10s, 5m, 2h.
-    #[arg(long, group = "setting", value_parser = duration)]
+    #[arg(long, value_parser = duration)]
     recheck: Option<Duration>,
     /// Suspended calls wait until they are reported.
-    #[arg(long, group = "setting", conflicts_with_all = ["recheck_ms", "recheck"])]
+    #[arg(long, conflicts_with_all = ["recheck_ms", "recheck"])]
     until_reported: bool,
     /// The time limit over all attempts of a call whose node has none: 30s, 10m, 2h.
-    #[arg(long, group = "setting", value_parser = duration)]
+    #[arg(long, value_parser = duration)]
     timeout: Option<Duration>,
     /// Parallel calls to push workers at most.
-    #[arg(long, group = "setting", value_name = "N")]
+    #[arg(long, value_name = "N")]
     calls_max: Option<u32>,
     /// The priority of calls whose node has none.
-    #[arg(long, group = "setting", value_parser = priority)]
+    #[arg(long, value_parser = priority)]
     priority: Option<RunPriority>,
     /// Remove the settings.
     #[arg(long, conflicts_with = "setting", required_unless_present = "setting")]

@@ -131,7 +131,7 @@ impl Worker {
         self.slots_between(slots, slots)
     }
 
-    /// How many calls are answered at once, at least and at most: the number doubles when all slots are taken, and halves
+    /// How many calls are answered at once, at least and at most: the number doubles while work waits, and halves
     /// when at most half of them were taken for ten seconds. The server hears of it at once.
     #[must_use]
     pub fn slots_between(mut self, min: usize, max: usize) -> Self {

@@ -119,8 +119,8 @@ impl Puller {
         jobs: &TaskTracker,
         ended: &mpsc::Sender<EndedJob>,
     ) {
-        // A claim that filled every slot may have left jobs behind.
-        if claimed.len() == permits.num_permits() && self.slots.pull.n_free() == 0 {
+        // A claim that got all that it asked for may have left jobs behind.
+        if claimed.len() == permits.num_permits() {
             self.slots.grow();
         }
         for job in claimed {

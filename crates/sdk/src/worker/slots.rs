@@ -1,4 +1,4 @@
-//! The slots of a worker: how many calls it answers at once. Between two bounds, their number doubles when all are taken,
+//! The slots of a worker: how many calls it answers at once. Between two bounds, their number doubles while work waits,
 //! and halves when no more than half of them were taken for a while.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -67,7 +67,7 @@ impl Slots {
         self.changed.notified().await;
     }
 
-    /// All slots are taken: more work may wait.
+    /// A claim got all that it asked for, or hardly a slot is free: more work may wait.
     pub(super) fn grow(&self) {
         let mut n = self.lock();
         let to = n.saturating_mul(2).min(self.range.max);

@@ -884,8 +884,10 @@ FROM shown
 
 -- A workflow is a flow with its newest version.
 CREATE VIEW workflows AS
-SELECT shown.flow, 'flow_' || replace(shown.flow::text, '-', '') AS id, NULL::text AS account_id, shown.name,
-    shown.description,
+SELECT shown.flow, 'flow_' || replace(shown.flow::text, '-', '') AS id,
+    -- The owner, who pays for runs that name no account.
+    nullif(coalesce(shown.definition ->> 'account', shown.definition ->> 'account_id'), '') AS account_id,
+    shown.name, shown.description,
     coalesce((shown.definition -> 'nodes')::jsonb, '[]'::jsonb) AS nodes,
     coalesce((shown.definition -> 'edges')::jsonb, '[]'::jsonb) AS edges,
     coalesce((shown.definition -> 'variables')::jsonb, '{}'::jsonb) AS variables,

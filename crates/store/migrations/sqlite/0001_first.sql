@@ -1027,7 +1027,10 @@ FROM (
 
 -- A workflow is a flow with its newest version.
 CREATE VIEW workflows AS
-SELECT shown.flow, 'flow_' || lower(hex(shown.flow)) AS id, NULL AS account_id, shown.name, shown.description,
+SELECT shown.flow, 'flow_' || lower(hex(shown.flow)) AS id,
+    -- The owner, who pays for runs that name no account.
+    nullif(coalesce(shown.definition ->> '$.account', '' || (shown.definition ->> '$.account_id')), '') AS account_id,
+    shown.name, shown.description,
     coalesce(shown.definition -> '$.nodes', '[]') AS nodes,
     coalesce(shown.definition -> '$.edges', '[]') AS edges,
     coalesce(shown.definition -> '$.variables', '{}') AS variables,

@@ -293,15 +293,14 @@ fn of_own_type(
             }
             node.kind = NodeKind::Compute(Compute::Set(values));
         }
-        "condition" => match config.text("expression", reader) {
-            Some(text) => {
+        "condition" => {
+            // Without an expression, the edges out of the node carry the conditions; the scope checks that some do.
+            if let Some(text) = config.text("expression", reader) {
                 let condition = expression(text, &config.at("expression"), reader);
                 node.kind =
                     condition.map_or(NodeKind::Pass, |condition| NodeKind::Compute(Compute::Test(condition)));
             }
-            // The edges out of the node carry the conditions; the scope checks that some do.
-            None => {}
-        },
+        }
         "delay" => node.kind = delay(&mut config, reader).map_or(NodeKind::Pass, NodeKind::Timer),
         // A `start` declares variables at most, which are read with those of the flow; editors may keep fields of their
         // own there.
