@@ -13,6 +13,7 @@ mod dead_letter;
 mod extend;
 mod finish;
 mod limit;
+mod poll;
 mod queues;
 mod reap;
 pub(crate) mod relay;

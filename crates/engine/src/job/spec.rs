@@ -82,7 +82,15 @@ impl Default for JobBackoff {
     }
 }
 
+/// The moment of a job that never comes: the job is a template for schedules.
+pub const TEMPLATE_RUN_AT: Timestamp = LATEST;
+
 impl JobSpec {
+    /// Whether the job only waits to be copied by schedules.
+    pub fn is_template(&self) -> bool {
+        self.run_at == Some(TEMPLATE_RUN_AT)
+    }
+
     /// A job with nothing but a name and a queue.
     pub fn new(name: impl Into<String>, queue: impl Into<String>) -> Self {
         Self {
