@@ -132,6 +132,11 @@ impl Relay {
         }
     }
 
+    /// The jobs that claims of this server have popped and not yet written.
+    fn popped(&self) -> HashSet<JobId> {
+        self.popped.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Whether a claim of this job took it from its list; asked once.
     fn take_popped(&self, job: JobId) -> bool {
         self.popped.lock().unwrap_or_else(PoisonError::into_inner).remove(&job)
