@@ -1,6 +1,6 @@
--- Replaces the window of a queue by what the store had, with the jobs that were added since and without those that were
--- popped since. ARGV: prefix, queue, count of jobs that were left to the store before it was read, priority from which
--- downwards the store has more ('' = it has none), number of ids in the window then, these ids, and messages.
+-- Replaces the window of a queue by the jobs that the store had, with those that were added since and without those that
+-- were popped since. ARGV: prefix, queue, count of jobs that were left to the store before it was read, priority from
+-- which downwards the store has more ('' = it has none), number of ids in the window then, these ids, and messages.
 -- Returns whether the window is short: jobs were left to the store meanwhile.
 local window, messages_at, gone, seen, added = read_window(ARGV[2]), 6 + ARGV[5], {}, {}, {}
 for at = 6, #ARGV do
