@@ -363,6 +363,18 @@ impl RedisConnection {
         Ok(is_short != 0)
     }
 
+    /// Removes jobs from their lists that a fill may have added although they are not ready any more.
+    pub async fn remove(&self, messages: &[JobMessage]) -> Result<(), RedisError> {
+        let remove = |message: &JobMessage| {
+            cmd("LREM").arg(self.queue_key(&message.queue, "ready")).arg(0).arg(&message.text).take()
+        };
+        let commands: Vec<Cmd> = messages.iter().map(remove).collect();
+        for answer in self.send(commands.iter()).await? {
+            answer?;
+        }
+        Ok(())
+    }
+
     /// Replaces the delayed jobs that are shown of a queue: the nearest ones.
     pub async fn show_delayed(
         &self,

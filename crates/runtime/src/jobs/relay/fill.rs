@@ -93,6 +93,16 @@ impl RedisRelay {
         relay: &Relay,
         queue: &str,
     ) -> Result<(), LinkError> {
+        relay.note_left(true);
+        let filled = self.fill_window(link, relay, queue).await;
+        let mut left = relay.note_left(false);
+        filled?;
+        left.retain(|message| message.queue == queue);
+        link.remove(&left).await?;
+        Ok(())
+    }
+
+    async fn fill_window(&self, link: &RedisConnection, relay: &Relay, queue: &str) -> Result<(), LinkError> {
         // Before the store is read, so that jobs that are added or popped meanwhile are told apart.
         let window = link.window(queue).await?;
         let mut popped = relay.popped();
