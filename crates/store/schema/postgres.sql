@@ -666,7 +666,7 @@ VIEW run_retries
                           WHERE (seen_2.kind = ANY (ARRAY['retried'::text, 'rerun'::text])))))
                   GROUP BY seen_1.node
                 )
-         SELECT jsonb_object_agg(newest.node, jsonb_build_object('attempt', (COALESCE(newest.attempt, (0)::bigint) + 1), 'next_try_at', (((seen.event)::json ->> 'until'::text))::bigint, 'error', (((seen.event)::json -> 'fault'::text) ->> 'message'::text))) AS jsonb_object_agg
+         SELECT COALESCE(jsonb_object_agg(newest.node, jsonb_build_object('attempt', (COALESCE(newest.attempt, (0)::bigint) + 1), 'next_try_at', (((seen.event)::json ->> 'until'::text))::bigint, 'error', (((seen.event)::json -> 'fault'::text) ->> 'message'::text))), '{}'::jsonb) AS "coalesce"
            FROM (newest
              JOIN seen ON ((seen.n = newest.n)))
           WHERE (seen.kind = 'deferred'::text)) AS retries

@@ -147,9 +147,14 @@ impl RedisConnection {
 
     fn commands<'u>(&self, updates: &'u [RedisUpdate]) -> Vec<QueueCommand<'u>> {
         let mut commands: Vec<QueueCommand<'u>> = Vec::with_capacity(updates.len() * 2);
+        // Queues whose jobs other claims than pops take: the insertion of no job tells whether the window is short.
+        let mut drained = BTreeSet::new();
         let mut at = 0;
         while let Some(update) = updates.get(at) {
             at += 1;
+            if let RedisUpdate::Held { message, was_ready: true, .. } = update {
+                drained.insert(message.queue.as_str());
+            }
             let RedisUpdate::Ready { message, .. } = update else {
                 self.write(update, &mut commands);
                 continue;
@@ -163,6 +168,7 @@ impl RedisConnection {
             batch.iter().for_each(|update| self.write(update, &mut commands));
             commands.push(self.insert(&message.queue, batch));
         }
+        commands.extend(drained.into_iter().map(|queue| self.insert(queue, &[])));
         commands
     }
 
@@ -339,7 +345,7 @@ impl RedisConnection {
     }
 
     /// Replaces the window of a queue by the first jobs that the store had after `window` was read; `below` is the
-    /// priority from which downwards it has more. Returns whether jobs were left to the store meanwhile.
+    /// priority from which downwards it has more. Returns whether the window is short although the store has more by now.
     pub async fn fill(
         &self,
         queue: &str,
@@ -353,8 +359,20 @@ impl RedisConnection {
         let known = window.jobs.iter().map(|(id, _)| id.as_str());
         let given: Vec<&str> =
             given.chain(known).chain(messages.iter().map(|message| &*message.text)).collect();
-        let is_behind: i64 = self.invoke(&SCRIPTS.fill, &[queue.to_owned()], &given).await?;
-        Ok(is_behind != 0)
+        let is_short: i64 = self.invoke(&SCRIPTS.fill, &[queue.to_owned()], &given).await?;
+        Ok(is_short != 0)
+    }
+
+    /// Removes jobs from their lists that a fill may have added although they are not ready any more.
+    pub async fn remove(&self, messages: &[JobMessage]) -> Result<(), RedisError> {
+        let remove = |message: &JobMessage| {
+            cmd("LREM").arg(self.queue_key(&message.queue, "ready")).arg(0).arg(&message.text).take()
+        };
+        let commands: Vec<Cmd> = messages.iter().map(remove).collect();
+        for answer in self.send(commands.iter()).await? {
+            answer?;
+        }
+        Ok(())
     }
 
     /// Replaces the delayed jobs that are shown of a queue: the nearest ones.

@@ -622,10 +622,10 @@ SELECT runs.id AS run, (
         WHERE node IS NOT NULL AND n > (SELECT coalesce(max(n), 0) FROM seen WHERE kind IN ('retried', 'rerun'))
         GROUP BY node
     )
-    SELECT jsonb_object_agg(newest.node, jsonb_build_object(
+    SELECT coalesce(jsonb_object_agg(newest.node, jsonb_build_object(
         'attempt', coalesce(newest.attempt, 0) + 1, 'next_try_at', (seen.event::json ->> 'until')::bigint,
         'error', seen.event::json -> 'fault' ->> 'message'
-    ))
+    )), '{}'::jsonb)
     FROM newest JOIN seen ON seen.n = newest.n WHERE seen.kind = 'deferred'
 ) AS retries
 FROM runs WHERE runs.ended_at IS NULL;
