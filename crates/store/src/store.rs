@@ -151,8 +151,11 @@ pub trait Store: Send + Sync {
     ) -> Result<Vec<ReadyCursor>, StoreError>;
 
     /// Jobs to be shown, without their large payloads.
-    async fn job_outlines(&self, project: &Project, query: OutlineQuery)
-    -> Result<Vec<JobOutline>, StoreError>;
+    async fn job_outlines(
+        &self,
+        project: &Project,
+        query: OutlineQuery,
+    ) -> Result<Vec<JobOutline>, StoreError>;
 
     /// Jobs of one queue that can be claimed, limit key by limit key. A paused queue has none.
     async fn ready_by_key(&self, project: &Project, query: KeyQuery) -> Result<KeyRows, StoreError>;

@@ -188,7 +188,8 @@ impl ProjectTables {
         let mut rows: Vec<&JobRow> = match &query {
             OutlineQuery::Ids(ids) => ids.iter().filter_map(|id| self.jobs.get(id)).collect(),
             OutlineQuery::Delayed { queue, now, .. } => {
-                let is_delayed = |row: &&JobRow| row.job.spec.queue == *queue && due_at(&row.job) > Some(*now);
+                let is_delayed =
+                    |row: &&JobRow| row.job.spec.queue == *queue && due_at(&row.job) > Some(*now);
                 self.jobs.values().filter(is_delayed).collect()
             }
             OutlineQuery::DeadLetters { queue, .. } => {
