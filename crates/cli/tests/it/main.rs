@@ -43,6 +43,7 @@ mod routes;
 mod schedules;
 mod scripts;
 mod server;
+mod services;
 mod shell;
 mod spin;
 mod steps;
