@@ -56,7 +56,7 @@ pub use pull::{
 };
 pub use query::{
     ApprovalsQuery, DiffQuery, FlowsQuery, ListOrder, LogsQuery, PageQuery, RunsQuery, StartQuery,
-    StateQuery, WidePageQuery,
+    StateQuery, WidePageQuery, WorkersQuery,
 };
 pub use queue::{
     DeadLetter, DeadLetterGroupInfo, DeadLetterGroups, DeadLetterItem, DeadLetterRefusal, DeadLetters,
@@ -88,7 +88,7 @@ pub use time::Time;
 pub use trace::{
     ChangeEvent, EndEvent, JournalEntry, LogLevel, LogLine, NodeAttemptInfo, WaitReason, Why, WorkerLogLine,
 };
-pub use worker::{Health, Readiness, WorkerInfo, WorkerTask, Workers};
+pub use worker::{Health, Readiness, RefusedWorker, WorkerInfo, WorkerTask, Workers};
 
 /// One page of a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
