@@ -7,6 +7,7 @@
 mod dag;
 mod graph;
 mod join;
+mod payer;
 mod reader;
 mod refs;
 mod source;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::plan::{Form, Plan, Priority, Scope, Variable};
+use crate::plan::{Form, Payer, Plan, Priority, Scope, Variable};
 use crate::problem::Problem;
 use reader::{Fields, Reader, a_kind_of};
 
@@ -78,11 +79,11 @@ fn compile_owned(definition: Value, strictness: Strictness) -> Compiled {
     let flow = Flow::read(&definition, "$", 1, &mut reader);
     let form = flow.as_ref().map(|flow| flow.form);
     let plan = match flow {
-        Some(Flow { form, title, root: Some(root), variables, priority, stopped })
+        Some(Flow { form, title, root: Some(root), variables, priority, stopped, payer })
             if !reader.problems.has_errors() =>
         {
             let n_nodes = reader.n_nodes;
-            Some(Arc::new(Plan { form, title, root, variables, priority, stopped, n_nodes }))
+            Some(Arc::new(Plan { form, title, root, variables, priority, stopped, payer, n_nodes }))
         }
         Some(_) | None => None,
     };
@@ -97,6 +98,7 @@ struct Flow {
     variables: BTreeMap<String, Variable>,
     priority: Priority,
     stopped: bool,
+    payer: Payer,
 }
 
 impl Flow {
@@ -115,13 +117,15 @@ impl Flow {
             variables: BTreeMap::new(),
             priority: Priority::default(),
             stopped: false,
+            payer: payer::read(&mut fields, depth, reader),
         };
         fields.text("description", reader);
         match form {
             Form::Graph => flow.root = graph::scope(&mut fields, depth, reader),
             Form::Dag => {
-                flow.variables = dag::variables(&mut fields, depth, reader);
-                flow.root = dag::scope(&mut fields, depth, reader);
+                let declared = dag::variables(&mut fields, depth, reader);
+                flow.root = dag::scope(&mut fields, depth, declared.names, reader);
+                flow.variables = declared.variables;
             }
             Form::Steps => {
                 flow.priority = steps::priority(&mut fields, depth, reader);

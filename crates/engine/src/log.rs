@@ -11,7 +11,7 @@ use crate::path::NodePath;
 
 /// Fields that are long or shown elsewhere: the line has the kind and the path, attempts show inputs and outputs.
 const LEFT_OUT: [&str; 13] = [
-    "e", "node", "params", "prices", "rechecks", "input", "output", "outputs", "memo", "result", "shared",
+    "e", "node", "params", "prices", "services", "input", "output", "outputs", "memo", "result", "shared",
     "value", "names",
 ];
 

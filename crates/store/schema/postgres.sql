@@ -1038,7 +1038,7 @@ VIEW workflow_logs
             WHEN 'logged'::text THEN '{}'::jsonb
             ELSE ( SELECT COALESCE(jsonb_object_agg(one.key, one.value), '{}'::jsonb) AS "coalesce"
                FROM json_each(told.event) one(key, value)
-              WHERE ((one.key <> ALL (ARRAY['e'::text, 'node'::text, 'params'::text, 'params_in'::text, 'prices'::text, 'rechecks'::text, 'input'::text, 'output'::text, 'outputs'::text, 'memo'::text, 'result'::text, 'shared'::text, 'value'::text, 'names'::text])) AND (NOT ((told.kind = 'granted'::text) AND (one.key = 'by'::text)))))
+              WHERE ((one.key <> ALL (ARRAY['e'::text, 'node'::text, 'params'::text, 'params_in'::text, 'prices'::text, 'rechecks'::text, 'services'::text, 'input'::text, 'output'::text, 'outputs'::text, 'memo'::text, 'result'::text, 'shared'::text, 'value'::text, 'names'::text])) AND (NOT ((told.kind = 'granted'::text) AND (one.key = 'by'::text)))))
         END AS data,
     calendar_time(told.at) AS created_at
    FROM ( SELECT run_events.run,

@@ -29,7 +29,7 @@ use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
 use crate::run::{Journal, RunGroup, RunQuery, RunRef, RunRow, Since, Wake};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
-use crate::service::{LiveService, ServiceRow};
+use crate::service::{LiveService, ServiceRow, WaitingService};
 use crate::store_key::StoreKey;
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
@@ -151,8 +151,11 @@ pub trait Store: Send + Sync {
     ) -> Result<Vec<ReadyCursor>, StoreError>;
 
     /// Jobs to be shown, without their large payloads.
-    async fn job_outlines(&self, project: &Project, query: OutlineQuery)
-    -> Result<Vec<JobOutline>, StoreError>;
+    async fn job_outlines(
+        &self,
+        project: &Project,
+        query: OutlineQuery,
+    ) -> Result<Vec<JobOutline>, StoreError>;
 
     /// Jobs of one queue that can be claimed, limit key by limit key. A paused queue has none.
     async fn ready_by_key(&self, project: &Project, query: KeyQuery) -> Result<KeyRows, StoreError>;
@@ -245,6 +248,14 @@ pub trait Store: Send + Sync {
         alive_since: Timestamp,
         names: NameRange,
     ) -> Result<Vec<LiveService>, StoreError>;
+
+    /// Services with jobs that can be claimed at `now`, by name; jobs of paused queues count, too.
+    async fn waiting_services(
+        &self,
+        project: &Project,
+        names: NameRange,
+        now: Timestamp,
+    ) -> Result<Vec<WaitingService>, StoreError>;
 
     /// Replaces the settings of a service.
     async fn save_service(&self, project: &Project, row: ServiceRow) -> Result<(), StoreError>;

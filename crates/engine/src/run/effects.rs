@@ -154,7 +154,7 @@ impl EventEffects<'_> {
             key: run.call_key(path, spot.state.visit),
             deadline,
             timeout_ms: call.timeout_ms,
-            priority: run.priority(self.plan),
+            priority: spot.priority(run, self.plan),
             weighted_by_load: call.weighted_by_load,
             stays_with: work.and_then(|work| work.stays_with.clone()),
             avoid: work.map(|work| work.workers.clone()).unwrap_or_default(),

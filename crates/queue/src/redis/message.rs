@@ -123,7 +123,8 @@ mod tests {
     use super::*;
 
     fn job(payload: Value) -> Job {
-        let spec = JobSpec { payload: payload.into(), priority: -3, max_retries: 2, ..JobSpec::new("name", "q") };
+        let spec =
+            JobSpec { payload: payload.into(), priority: -3, max_retries: 2, ..JobSpec::new("name", "q") };
         Job::create(JobId::new(Uuid::from_u128(7)), spec, Timestamp(0)).unwrap().0
     }
 

@@ -114,13 +114,14 @@ pub(crate) fn node_states(plan: &Plan, run: &Run) -> (BTreeMap<String, NodeInfo>
         if states.len() >= NODES_MAX {
             return ControlFlow::Break(());
         }
-        states.insert(path.as_str().to_owned(), node_state(run, &found));
+        let state = node_state(plan, run, &path, &found);
+        states.insert(path.as_str().to_owned(), state);
         ControlFlow::Continue(())
     });
     (states, stopped.is_break())
 }
 
-fn node_state(run: &Run, found: &NodeAt<'_>) -> NodeInfo {
+fn node_state(plan: &Plan, run: &Run, path: &NodePath, found: &NodeAt<'_>) -> NodeInfo {
     let (job, call) = reach(run.id, found);
     let status = match found.phase() {
         // An ended run reaches no further nodes.
@@ -133,7 +134,7 @@ fn node_state(run: &Run, found: &NodeAt<'_>) -> NodeInfo {
         NodeAt::Node { node, state: inner } => NodeInfo {
             title: node.title.clone(),
             kind: node.label.clone(),
-            task_id: node.task_id.clone(),
+            task_id: plan.position(path).and_then(|position| position.task_id()),
             output: inner.output.as_deref().cloned(),
             action: inner.action.clone(),
             error: inner.fault.as_ref().map(|fault| shape_fault(fault, None)),

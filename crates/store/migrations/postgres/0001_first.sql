@@ -1091,7 +1091,7 @@ SELECT told.run, 'run_' || replace(told.run::text, '-', '') || '.' || told.seq |
         ELSE (
             SELECT coalesce(jsonb_object_agg(one.key, one.value), '{}'::jsonb)
             FROM json_each(told.event) AS one (key, value)
-            WHERE one.key NOT IN ('e', 'node', 'params', 'params_in', 'prices', 'rechecks', 'input', 'output', 'outputs', 'memo',
+            WHERE one.key NOT IN ('e', 'node', 'params', 'params_in', 'prices', 'rechecks', 'services', 'input', 'output', 'outputs', 'memo',
                 'result', 'shared', 'value', 'names') AND NOT (told.kind = 'granted' AND one.key = 'by')
         )
     END AS data,

@@ -1,12 +1,13 @@
 //! Questions about runs, jobs, messages, the ledger and the audit.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use windlass_engine::counter::{Fence, Seq};
 use windlass_engine::id::{JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
+use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use super::state::{MemoryState, ProjectTables};
@@ -16,8 +17,9 @@ use crate::error::StoreError;
 use crate::job::{JobOutline, JobQuery, JobRow, OutlineQuery, ReadyCursor, ReadyQuery, due_at};
 use crate::log::{LOGS_MAX, LogRow, LogsOf};
 use crate::outbox::{Message, MessageId, OutboxCursor, Party, Undelivered, WaitingTree};
-use crate::page::{LineOrder, Order, Page, Part, cut};
+use crate::page::{LineOrder, NameRange, Order, Page, Part, cut};
 use crate::run::{Journal, RunGroup, RunQuery, RunRef, RunRow, Since, Wake};
+use crate::service::{WAITING_MAX, WaitingService};
 use crate::store::Due;
 
 impl MemoryState {
@@ -105,21 +107,17 @@ impl MemoryState {
 impl ProjectTables {
     fn wakes_of_runs(&self) -> impl Iterator<Item = Wake<RunId>> {
         let at = |id: &RunId| self.runs.get(id)?.row.projection.wake_at;
-        self.open_runs.iter().filter_map(move |id| Some(self.wake(at(id)?, *id)))
+        self.open_runs.iter().filter_map(move |id| Some(wake(&self.project, at(id)?, *id)))
     }
 
     fn wakes_of_jobs(&self) -> impl Iterator<Item = Wake<JobId>> {
         let at = |id: &JobId| self.jobs.get(id)?.job.wake_at();
-        self.open_jobs.iter().filter_map(move |id| Some(self.wake(at(id)?, *id)))
+        self.open_jobs.iter().filter_map(move |id| Some(wake(&self.project, at(id)?, *id)))
     }
 
     fn wakes_of_schedules(&self) -> impl Iterator<Item = Wake<ScheduleId>> {
         let schedules = self.schedules.iter();
-        schedules.filter_map(|(id, (_, row))| Some(self.wake(row.next_at?, *id)))
-    }
-
-    fn wake<I>(&self, at: Timestamp, id: I) -> Wake<I> {
-        Wake { at, id, project: self.project.clone() }
+        schedules.filter_map(|(id, (_, row))| Some(wake(&self.project, row.next_at?, *id)))
     }
 
     pub(super) fn journal(&self, run: RunId, since: Since, limit: usize) -> Result<Journal, StoreError> {
@@ -180,6 +178,24 @@ impl ProjectTables {
         Ok(ready.into_iter().take(query.limit).cloned().collect())
     }
 
+    pub(super) fn waiting_services(
+        &self,
+        names: NameRange,
+        now: Timestamp,
+    ) -> Result<Vec<WaitingService>, StoreError> {
+        let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+        for row in self.open_jobs.iter().filter_map(|id| self.jobs.get(id)) {
+            let service = row.job.spec.name.as_str();
+            if names.contains(service) && due_at(&row.job).is_some_and(|at| at <= now) {
+                *counts.entry(service).or_default() += 1;
+            }
+        }
+        let counts = counts.into_iter().take(names.limit());
+        Ok(counts
+            .map(|(name, n)| WaitingService { name: name.to_owned(), n_waiting: n.min(WAITING_MAX) })
+            .collect())
+    }
+
     pub(super) fn ready_cursors(&self, query: ReadyQuery) -> Result<Vec<ReadyCursor>, StoreError> {
         Ok(self.ready(query)?.iter().map(JobRow::ready_cursor).collect())
     }
@@ -188,7 +204,8 @@ impl ProjectTables {
         let mut rows: Vec<&JobRow> = match &query {
             OutlineQuery::Ids(ids) => ids.iter().filter_map(|id| self.jobs.get(id)).collect(),
             OutlineQuery::Delayed { queue, now, .. } => {
-                let is_delayed = |row: &&JobRow| row.job.spec.queue == *queue && due_at(&row.job) > Some(*now);
+                let is_delayed =
+                    |row: &&JobRow| row.job.spec.queue == *queue && due_at(&row.job) > Some(*now);
                 self.jobs.values().filter(is_delayed).collect()
             }
             OutlineQuery::DeadLetters { queue, .. } => {
@@ -291,4 +308,8 @@ impl ProjectTables {
             }
         })
     }
+}
+
+fn wake<I>(project: &Project, at: Timestamp, id: I) -> Wake<I> {
+    Wake { at, id, project: project.clone() }
 }

@@ -6,7 +6,7 @@ use crate::definition::reader::{Fields, Reader, shown};
 use crate::limits;
 use crate::money::Cost;
 use crate::params::Params;
-use crate::plan::{Call, Exec, OutputMode, Script, StdinMode, Temporary};
+use crate::plan::{Call, Exec, OutputMode, Priority, Recheck, Script, StdinMode, Temporary};
 use crate::reference::Template;
 use crate::retry::{Backoff, Policy};
 
@@ -158,7 +158,8 @@ pub(in crate::definition) struct Terms {
     pub(in crate::definition) total_timeout_ms: u64,
     pub(in crate::definition) temporary: Temporary,
     pub(in crate::definition) cost: Option<Cost>,
-    pub(in crate::definition) recheck_ms: Option<u64>,
+    pub(in crate::definition) recheck: Recheck,
+    pub(in crate::definition) priority: Option<Priority>,
     pub(in crate::definition) at_most_once: bool,
 }
 
@@ -177,7 +178,8 @@ impl Terms {
             total_timeout_ms: 0,
             temporary: Temporary::Fails,
             cost: cost(fields, reader),
-            recheck_ms: recheck(fields, reader),
+            recheck: recheck(fields, reader),
+            priority: None,
             at_most_once: fields.flag("at_most_once", reader).unwrap_or(false),
         }
     }
@@ -198,7 +200,8 @@ impl Terms {
             total_timeout_ms: self.total_timeout_ms,
             temporary: self.temporary,
             cost: self.cost.clone(),
-            recheck_ms: self.recheck_ms,
+            recheck: self.recheck,
+            priority: self.priority,
             at_most_once: self.at_most_once,
         }
     }
@@ -214,10 +217,22 @@ fn count(n: u64) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-/// Reads `recheck_ms`: how often a suspended call is asked again.
-pub(in crate::definition) fn recheck(fields: &mut Fields<'_>, reader: &mut Reader) -> Option<u64> {
+/// Reads `recheck_ms` and `until_reported`: when a suspended call is asked again.
+pub(in crate::definition) fn recheck(fields: &mut Fields<'_>, reader: &mut Reader) -> Recheck {
     let bounds = (*limits::RECHECK_MS.start(), *limits::RECHECK_MS.end());
-    fields.between("recheck_ms", bounds, " milliseconds", reader)
+    let every = fields.between("recheck_ms", bounds, " milliseconds", reader);
+    let until_reported = fields.flag("until_reported", reader).unwrap_or(false);
+    match (every, until_reported) {
+        (Some(_), true) => {
+            let reason =
+                "a suspended call is asked again every `recheck_ms` or waits until it is reported, not both";
+            reader.error(fields.at("until_reported"), reason);
+            Recheck::UntilReported
+        }
+        (Some(ms), false) => Recheck::Every(ms),
+        (None, true) => Recheck::UntilReported,
+        (None, false) => Recheck::OfService,
+    }
 }
 
 /// Reads `cost: {estimate, actual}`; a bare value is the estimate.

@@ -11,7 +11,7 @@ use crate::definition::Flow;
 use crate::definition::reader::{Fields, Reader, at_index, at_key, shown};
 use crate::expr::{Condition, json};
 use crate::params::Params;
-use crate::plan::{Choice, Exec, Node, NodeKind, Post, Prep, Sub, SubFailure};
+use crate::plan::{Choice, Exec, Join, Node, NodeKind, Post, Prep, Sub, SubFailure};
 use crate::reference::{Ref, Root, Seg, Template, parse_dollar, parse_path};
 
 /// The kinds of the graph form, aliases included.
@@ -88,6 +88,7 @@ pub(super) fn read(key: &str, value: &Value, path: String, depth: usize, reader:
         post: Post::default(),
         out: Vec::new(),
         n_in: 0,
+        join: Join::default(),
         timeout_ms: 0,
         place: String::new(),
         group: None,

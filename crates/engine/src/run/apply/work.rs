@@ -74,8 +74,7 @@ impl Applier<'_> {
         if let Some(amount) = *budget {
             self.run.reserves.set(Reserve { fence: *fence, amount });
         }
-        let call = self.run.spot(self.plan, path).and_then(|spot| spot.call());
-        let total = call.map_or(0, |call| call.total_timeout_ms);
+        let total = self.run.spot(self.plan, path).map_or(0, |spot| spot.total_timeout_ms(self.run));
         let work = self.run.root.work_mut(&self.plan.root, path);
         let was_granted = work.is_some_and(|work| matches!(work.stage, Stage::Granted { .. }));
         self.run.n_granted += usize::from(!was_granted);

@@ -12,7 +12,7 @@ use crate::meter::{BYTES_PER_STEP, steps_of};
 use crate::number::Num;
 use crate::params::Params;
 use crate::path::NodePath;
-use crate::plan::{Body, Branches, Choice, Compute, Fan, LoopOver, NodeKind, Post, Routing, Timer};
+use crate::plan::{Body, Branches, Choice, Compute, Fan, Join, LoopOver, NodeKind, Post, Routing, Timer};
 use crate::reference::{Facts, Seg, Template, dig};
 use crate::retry::{Fault, FaultKind};
 use crate::run::view::NodeRef;
@@ -217,13 +217,14 @@ fn open_loop(spot: &NodeRef<'_, '_>, path: &NodePath, over: &LoopOver) -> Event 
     }
 }
 
-/// Whether a ready node of a join scope is skipped: no live edge leads to it, or one of its dependencies
-/// failed. Where a run starts by name, nothing leads there and nothing needs to.
+/// Whether a ready node of a join scope is skipped: no live edge leads to it and it needs one, or one of its
+/// dependencies failed. Where a run starts by name, nothing leads there and nothing needs to.
 pub(super) fn is_dead(spot: &NodeRef<'_, '_>) -> bool {
     let level = spot.level;
     let started = level.state.chosen.as_ref().is_some_and(|chosen| chosen.starts.contains(&spot.ix));
     let joins = matches!(level.scope.routing, Routing::Join { .. }) && spot.state.n_in_settled > 0;
-    joins && !started && (spot.state.n_in_live == 0 || spot.state.blocked)
+    let needs_live = spot.node.join == Join::AnyLive;
+    joins && !started && (spot.state.blocked || needs_live && spot.state.n_in_live == 0)
 }
 
 /// The bytes that the references of these templates bring, if their value is small enough to be made at all.

@@ -16,8 +16,16 @@ impl Decider<'_> {
         if let Some(event) = self.set_back() {
             return vec![event];
         }
+        if !matches!(self.run.status, Status::Running | Status::Canceling) {
+            return Vec::new();
+        }
+        self.due()
+    }
+
+    /// The events of the earliest due wait, whatever the status of the run.
+    pub(super) fn due(&self) -> Vec<Event> {
         let Some((at, path)) = self.run.wakes.first() else { return Vec::new() };
-        if *at > self.given.now || !matches!(self.run.status, Status::Running | Status::Canceling) {
+        if *at > self.given.now {
             return Vec::new();
         }
         // The grace of a cancel is filed under the root.

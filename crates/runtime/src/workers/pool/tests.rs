@@ -154,6 +154,34 @@ fn a_service_gets_no_more_than_its_share_and_others_go_on() {
 }
 
 #[test]
+fn a_service_with_a_limit_of_its_own_has_a_pool_of_its_own() {
+    let rows = || ["a", "b"].map(|id| WorkerRow { capacity: 8, ..row(id, &["slow", "quick"]) });
+    let mut pool = pool(LIMITS, rows());
+    pool.limit_services(HashMap::from([("slow".to_owned(), 2)]), NOW);
+    let mut slow: Vec<PendingWorker> = (0..4).map(|_| ask(&mut pool, wish("slow"))).collect();
+    let got: Vec<bool> = slow.iter_mut().map(|call| call.worker().is_some()).collect();
+    assert_eq!(got, [true, true, false, false]);
+    // The slots that it may not have are there for the others.
+    let mut quick: Vec<PendingWorker> = (0..12).map(|_| ask(&mut pool, wish("quick"))).collect();
+    assert_eq!(quick.iter_mut().filter_map(PendingWorker::worker).count(), 12);
+    assert_eq!(pool.waiting(), BTreeMap::from([("slow".to_owned(), 2)]));
+    // A larger limit holds at once, and without one the limit of every service does.
+    pool.limit_services(HashMap::from([("slow".to_owned(), 3)]), NOW);
+    assert!(slow[2].worker().is_some() && slow[3].worker().is_none());
+    pool.limit_services(HashMap::new(), NOW);
+    assert!(slow[3].worker().is_some());
+}
+
+#[test]
+fn servers_share_the_limit_of_a_service() {
+    let limits = PoolLimits { n_servers: 2, ..LIMITS };
+    let mut pool = pool(limits, [row("a", &["slow"])]);
+    pool.limit_services(HashMap::from([("slow".to_owned(), 3)]), NOW);
+    let mut calls: Vec<PendingWorker> = (0..3).map(|_| ask(&mut pool, wish("slow"))).collect();
+    assert_eq!(calls.iter_mut().filter_map(PendingWorker::worker).count(), 2);
+}
+
+#[test]
 fn one_service_does_not_fill_a_worker_that_has_others() {
     let mut pool = pool(LIMITS, [WorkerRow { capacity: 8, ..row("a", &["slow", "fast"]) }]);
     let mut slow: Vec<PendingWorker> = (0..8).map(|_| ask(&mut pool, wish("slow"))).collect();
