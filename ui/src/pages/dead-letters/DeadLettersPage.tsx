@@ -1,0 +1,5 @@
+import { PageFrame } from "../../app/PageFrame";
+
+export function DeadLettersPage() {
+  return <PageFrame title="DeadLettersPage">{null}</PageFrame>;
+}

@@ -1,0 +1,5 @@
+import { PageFrame } from "../../app/PageFrame";
+
+export function QueuesPage() {
+  return <PageFrame title="QueuesPage">{null}</PageFrame>;
+}

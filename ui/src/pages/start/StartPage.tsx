@@ -1,0 +1,5 @@
+import { PageFrame } from "../../app/PageFrame";
+
+export function StartPage() {
+  return <PageFrame title="StartPage">{null}</PageFrame>;
+}
