@@ -63,12 +63,14 @@ export function FlowGraphView(props: FlowGraphProps) {
     <div className="graph">
       {!bare && (
         <div className="strip">
-          {tools}<span className="grow" />
-          <button type="button" className="btn sm icon quiet" aria-label={words.zoomOut} title={words.zoomOut} onClick={() => zoom(1 / ZOOM_STEP)}><Icon name="minus" small /></button>
-          <span className="zoom">{Math.round(view.scale * 100)} %</span>
-          <button type="button" className="btn sm icon quiet" aria-label={words.zoomIn} title={words.zoomIn} onClick={() => zoom(ZOOM_STEP)}><Icon name="plus" small /></button>
-          <button type="button" className="btn sm icon quiet" aria-label={words.fit} title={words.fit} onClick={fit}><Icon name="fit" small /></button>
-          <button type="button" className="btn sm icon quiet wide" aria-label={words.fullScreen} title={words.fullScreen} onClick={() => void frame.current?.requestFullscreen?.().then(fit)}><Icon name="columns" small /></button>
+          {tools ?? <span className="grow" />}
+          <span className="row zooms">
+            <button type="button" className="btn sm icon quiet" aria-label={words.zoomOut} title={words.zoomOut} onClick={() => zoom(1 / ZOOM_STEP)}><Icon name="minus" small /></button>
+            <span className="zoom">{Math.round(view.scale * 100)} %</span>
+            <button type="button" className="btn sm icon quiet" aria-label={words.zoomIn} title={words.zoomIn} onClick={() => zoom(ZOOM_STEP)}><Icon name="plus" small /></button>
+            <button type="button" className="btn sm icon quiet" aria-label={words.fit} title={words.fit} onClick={fit}><Icon name="fit" small /></button>
+            <button type="button" className="btn sm icon quiet wide" aria-label={words.fullScreen} title={words.fullScreen} onClick={() => void frame.current?.requestFullscreen?.().then(fit)}><Icon name="full" small /></button>
+          </span>
         </div>
       )}
       {graph.more && <p className="small faint" style={{ padding: "0 var(--s5)" }}>{words.tooLarge}</p>}

@@ -17,6 +17,8 @@ export interface NodeMark {
   /** Milliseconds since 1970; while `end` is absent the time goes on. */
   start?: number;
   end?: number;
+  /** When the next attempt is made. */
+  retryAt?: number;
   /** The action that the node chose. */
   action?: string;
   /** Another colour than that of a status: `added`, `removed`, `changed`, `bad`. */
@@ -48,14 +50,15 @@ export const NodeShape = memo(function NodeShape(props: GraphNodeProps) {
   return (
     <g
       className={name} role="button" tabIndex={isTabStop ? 0 : -1} data-node={node.id} data-status={status}
-      aria-label={[node.label, node.word, props.word ?? status].filter(Boolean).join(", ")} aria-pressed={isSelected}
+      aria-pressed={isSelected}
       onClick={() => onSelect?.(node.id)}
     >
-      <title>{node.label}</title>
       {isSelected && <rect className="ring" x={x - 3} y={y - 3} width={w + 6} height={h + 6} rx={node.box ? 12 : 10} />}
-      <rect x={x + 0.5} y={y + 0.5} width={w - 1} height={h - 1} rx={node.box ? 10 : 7.5} />
+      <rect x={x + 0.5} y={y + 0.5} width={w - 1} height={h - 1} rx={node.box ? 10 : 7.5}><title>{node.label}</title></rect>
       {node.box ? <BoxText {...props} /> : <LeafText {...props} />}
       {(props.attempts ?? 0) > 1 && <Badge x={x + w - 8} y={y} text={`×${props.attempts}`} />}
+      {/* The name of the button is its text, so the status and the kind are text too, which only screen readers get. */}
+      <text className="said" x={x + 12} y={y + 12}>{[props.word ?? status, node.word].filter(Boolean).join(", ")}</text>
       {tone && tone !== "bad" && <Badge x={x + w - 8} y={y} text={{ added: "+", removed: "−", changed: "~" }[tone] ?? ""} />}
     </g>
   );
@@ -94,8 +97,9 @@ function BoxText({ node, status, done, total, word }: GraphNodeProps) {
   );
 }
 
-function TimeText({ x, y, room, before, start, end, action }: { x: number; y: number; room: number; before: string } & NodeMark) {
-  const text = useTicking((now) => (start === undefined ? before : duration((end ?? now) - start)));
+function TimeText({ x, y, room, before, start, end, action, retryAt }: { x: number; y: number; room: number; before: string } & NodeMark) {
+  const words = useWords(graphWords);
+  const text = useTicking((now) => (retryAt !== undefined ? words.nextIn(duration(Math.max(0, retryAt - now))) : start === undefined ? before : duration((end ?? now) - start)));
   const parts = [before, action && action !== "default" ? action : text].join(" · ");
   return <text className="t2" x={x} y={y}>{cut(parts.length > room ? (action && action !== "default" ? `→ ${action}` : text) : parts, room)}</text>;
 }
@@ -131,11 +135,11 @@ export const EdgeLabel = memo(function EdgeLabel({ edge, state }: { edge: GraphE
 });
 
 /** The mark of a node from an overlay's values. */
-export function markOf(overlay: { status: string; attempts: number; progress?: { done: number; total: number }; info?: { started_at?: string | null; finished_at?: string | null; action?: string | null } } | undefined, word: (status: string) => string): NodeMark {
+export function markOf(overlay: { status: string; attempts: number; retryAt?: number; progress?: { done: number; total: number }; info?: { started_at?: string | null; finished_at?: string | null; action?: string | null } } | undefined, word: (status: string) => string): NodeMark {
   if (!overlay) return { status: "pending", word: word("pending") };
-  const { status, attempts, progress, info } = overlay;
+  const { status, attempts, progress, info, retryAt } = overlay;
   return {
-    status, word: word(status), attempts, done: progress?.done, total: progress?.total,
+    status, word: word(status), attempts, retryAt, done: progress?.done, total: progress?.total,
     start: ms(info?.started_at), end: ms(info?.finished_at), action: info?.action ?? undefined,
   };
 }

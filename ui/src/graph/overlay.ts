@@ -1,7 +1,8 @@
 // The states of a run over the drawing of its flow. A run names nodes by path (`each/3/call`); the drawing has one node
 // for all branches (`each/*/call`), which shows counters and the worst status.
 import type { FlowGraph, GraphEdge, GraphNode } from "../api/console";
-import type { NodeInfo } from "../api/openapi";
+import type { NodeInfo, WaitReason } from "../api/openapi";
+import { ms } from "../format/time";
 
 export interface NodeOverlay {
   status: string;
@@ -13,6 +14,8 @@ export interface NodeOverlay {
   /** Done and all branches of a fan, a loop or a `*` node. */
   progress?: { done: number; total: number };
   attempts: number;
+  /** When the next attempt is made. */
+  retryAt?: number;
 }
 
 export type EdgeState = "took" | "not" | "open";
@@ -80,7 +83,7 @@ export function indexOf(graph: FlowGraph): PathIndex {
 }
 
 /** The overlay of every node of the drawing that the run has entered. */
-export function overlayOf(graph: FlowGraph, states: Record<string, NodeInfo>): Map<string, NodeOverlay> {
+export function overlayOf(graph: FlowGraph, states: Record<string, NodeInfo>, why: WaitReason[] = []): Map<string, NodeOverlay> {
   const index = indexOf(graph);
   const overlays = new Map<string, NodeOverlay>();
   for (const [path, info] of Object.entries(states)) {
@@ -97,7 +100,12 @@ export function overlayOf(graph: FlowGraph, states: Record<string, NodeInfo>): M
     overlay.attempts = Math.max(overlay.attempts, info.attempts ?? 0);
     if (severity(info.status) < severity(overlay.status)) overlay.status = info.status;
   }
+  for (const reason of why) {
+    const overlay = reason.waits_for === "retry" ? overlays.get(index.find(reason.node) ?? "") : undefined;
+    if (overlay) overlay.retryAt = ms(reason.until);
+  }
   for (const overlay of overlays.values()) {
+    overlay.retryAt = overlay.total === 1 && overlay.status === "retrying" ? overlay.retryAt : undefined;
     if (overlay.total > 1) overlay.progress = { done: sum(overlay.counts, DONE), total: overlay.total };
   }
   return overlays;

@@ -21,7 +21,7 @@ import { rowsOf } from "./timeline";
 export function GraphTab({ view, onAction }: { view: RunView; onAction: (action: ActionName) => void }) {
   const [search, change] = useSearchParams();
   const { graph, error, direction, turn } = useGraph(view);
-  const overlays = useMemo(() => (graph ? overlayOf(graph, view.node_states) : new Map<string, NodeOverlay>()), [graph, view.node_states]);
+  const overlays = useMemo(() => (graph ? overlayOf(graph, view.node_states, view.why) : new Map<string, NodeOverlay>()), [graph, view.node_states, view.why]);
   const select = useCallback((node: string | undefined) => change({ node }), [change]);
   const selected = search.node ?? troubled(view);
   const drawn = graph && selected ? nodeOf(graph, selected)?.id : undefined;

@@ -23,7 +23,7 @@ interface TimelineProps {
 export function Timeline({ view, selected, onSelect }: TimelineProps) {
   const words = useWords(runWords).timeline;
   const { start, end } = bounds(view);
-  const rows = useMemo(() => rowsOf(view.attempts, start), [view.attempts, start]);
+  const rows = useMemo(() => rowsOf(view.attempts, start, view.why), [view.attempts, start, view.why]);
   const scroller = useRef<HTMLDivElement>(null);
   const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => ROW, overscan: 8 });
   return (
@@ -55,7 +55,7 @@ function bounds(view: RunView): { start: number; end: number | undefined } {
 function Clocked({ start, end, rows, children }: { start: number; end: number | undefined; rows: TimelineRow[]; children: React.ReactNode }) {
   const ticking = useNow(1000);
   const now = Math.max(1, (end ?? Math.max(ticking, Date.now())) - start);
-  const latest = rows.reduce((most, row) => Math.max(most, row.to ?? 0), 0);
+  const latest = rows.reduce((most, row) => Math.max(most, row.segments.at(-1)?.to ?? row.to ?? 0), 0);
   const span = Math.max(now, latest, 1) * 1.02;
   return (
     <div className="clocked" style={{ "--now": now, "--span": span } as CSSProperties}>
@@ -97,7 +97,7 @@ function Piece({ segment, isBox }: { segment: Segment; isBox?: boolean }) {
   const words = useWords(runWords).timeline;
   const { kind, from, to } = segment;
   const name = { queued: words.queued, running: words.running, ok: words.ok, failed: words.failed, backoff: words.backoff, waiting: words.waiting, canceled: words.suspended }[kind];
-  const style = { "--a": from, ...(to !== undefined && { "--b": to }) } as CSSProperties;
+  const style = { "--from": from, ...(to !== undefined && { "--to": to }) } as CSSProperties;
   return <i className={isBox ? "box" : kind} style={style} title={isBox ? undefined : words.segment(name, to === undefined ? "…" : duration(to - from))} />;
 }
 

@@ -1,5 +1,6 @@
 // The rows and segments of the timeline, from the attempts of a run.
 import type { AttemptView } from "../../api/console";
+import type { WaitReason } from "../../api/openapi";
 import { ms } from "../../format/time";
 
 export type SegmentKind = "queued" | "running" | "ok" | "failed" | "backoff" | "waiting" | "canceled";
@@ -60,7 +61,8 @@ function withBackoff(segments: Segment[]): Segment[] {
 }
 
 /** One row for each path that has attempts, in the order in which they began; nodes inside follow their box. */
-export function rowsOf(attempts: AttemptView[], start: number): TimelineRow[] {
+export function rowsOf(attempts: AttemptView[], start: number, why: WaitReason[] = []): TimelineRow[] {
+  const retries = new Map(why.filter((reason) => reason.waits_for === "retry").map((reason) => [reason.node, ms(reason.until)]));
   const rows = new Map<string, TimelineRow>();
   for (const attempt of attempts) {
     const segments = segmentsOf(attempt, start);
@@ -76,7 +78,11 @@ export function rowsOf(attempts: AttemptView[], start: number): TimelineRow[] {
   }
   for (const row of rows.values()) {
     row.segments = withBackoff(row.segments.sort((a, b) => a.from - b.from));
-    row.to = row.segments.at(-1)?.to;
+    const last = row.segments.at(-1);
+    const retry = retries.get(row.path);
+    // A back-off ends at a known time in the future.
+    if (last?.kind === "backoff" && last.to === undefined && retry !== undefined) last.to = Math.max(last.from, retry - start);
+    row.to = last?.kind === "backoff" ? undefined : last?.to;
   }
   return withBoxes([...rows.values()]);
 }
