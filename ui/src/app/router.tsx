@@ -8,7 +8,7 @@ const root = createRootRoute({ component: Shell, notFoundComponent: Missing });
 
 type Page = () => Promise<Record<string, any>>;
 
-function page(path: string, load: Page, name: string) {
+function page<const P extends string>(path: P, load: Page, name: string) {
   return createRoute({ getParentRoute: () => root, path, component: lazyRouteComponent(load, name) });
 }
 

@@ -1,4 +1,3 @@
-import type { UseQueryResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { commonWords } from "../words/common";
 import { useWords } from "../words/language";
@@ -14,8 +13,10 @@ export function Skeleton({ lines = 4 }: { lines?: number }) {
   );
 }
 
+interface Asked<T> { data: T | undefined; isError: boolean; error: unknown; refetch: () => unknown }
+
 /** The three states of a query: loading, failed, there. A later failure keeps the data and shows the error above it. */
-export function Panel<T>({ query, children, lines }: { query: UseQueryResult<T>; children: (data: T) => ReactNode; lines?: number }) {
+export function Panel<T>({ query, children, lines }: { query: Asked<T>; children: (data: T) => ReactNode; lines?: number }) {
   const retry = () => void query.refetch();
   if (query.data === undefined) return query.isError ? <ErrorPanel error={query.error} onRetry={retry} /> : <Skeleton lines={lines} />;
   return (

@@ -59,9 +59,9 @@ const en = {
   empty: { nothing: "Nothing yet", noMatch: "Nothing matches", clear: "Clear the filter", examples: "Load the examples", loading: "Loading" },
   payload: {
     cut: (shown: string, all: string) => `${shown} of ${all} shown.`, all: (size: string) => `Load all, ${size}`, none: "none", download: "Download",
-    folded: "Wrap lines",
+    folded: "Wrap lines", notJson: "Not valid JSON.",
   },
-  list: { newRows: (n: number) => `${n} new`, selected: (n: number) => `${n} selected`, page: (n: number) => `Page ${n}` },
+  list: { shown: (n: number) => `${n} shown`, newRows: (n: number) => `${n} new`, selected: (n: number) => `${n} selected`, page: (n: number) => `Page ${n}` },
   theme: { system: "System", light: "Light", dark: "Dark" },
   server: { version: (version: string) => `windlass ${version}` },
 };
@@ -123,9 +123,9 @@ const zh: typeof en = {
   empty: { nothing: "暂无内容", noMatch: "没有匹配项", clear: "清除筛选", examples: "加载示例", loading: "加载中" },
   payload: {
     cut: (shown, all) => `已显示 ${shown}，共 ${all}。`, all: (size) => `加载全部（${size}）`, none: "无", download: "下载",
-    folded: "自动换行",
+    folded: "自动换行", notJson: "不是有效的 JSON。",
   },
-  list: { newRows: (n) => `${n} 条新记录`, selected: (n) => `已选 ${n} 项`, page: (n) => `第 ${n} 页` },
+  list: { shown: (n) => `已显示 ${n} 条`, newRows: (n) => `${n} 条新记录`, selected: (n) => `已选 ${n} 项`, page: (n) => `第 ${n} 页` },
   theme: { system: "跟随系统", light: "浅色", dark: "深色" },
   server: { version: (version) => `windlass ${version}` },
 };
