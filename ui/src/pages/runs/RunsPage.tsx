@@ -23,7 +23,7 @@ import { useWords } from "../../words/language";
 import { runsWords } from "../../words/runs";
 import { BulkBar } from "./BulkBar";
 import { type ColumnId, COLUMNS, HIDDEN_FIRST } from "./columns";
-import { errorPlace } from "./query";
+import { errorPlace, valuesOf } from "./query";
 import { QueryBar } from "./QueryBar";
 import { RunRows } from "./RunRows";
 import { SavedViews } from "./SavedViews";
@@ -73,7 +73,7 @@ export function RunsPage() {
   const turn = (cursor: string | undefined) => { clear(); change({ cursor }, true); };
   const wrongAt = runs.error instanceof ApiError ? errorPlace(runs.error.errors[0]?.path ?? "") : undefined;
   const rows = held.rows;
-  const total = totalOf(counts.data);
+  const total = totalOf(counts.data, valuesOf(query, "status"));
   const [hidden, setHidden] = useHiddenColumns();
   const columns = useMemo(() => COLUMNS.filter((column) => !hidden.includes(column.id)), [hidden]);
   const isFirst = search.cursor === undefined;

@@ -9,10 +9,11 @@ import { valuesOf, withField } from "./query";
 
 const ORDER = ["pending", "running", "waiting", "paused", "canceling", "failed", "canceled", "completed"];
 
-/** How many runs match, where it is known. */
-export function totalOf(counts: RunCounts | undefined): { count: number; more?: boolean } | undefined {
+/** How many runs match: the counts leave the status of the query aside, so `statuses` says which of them count. */
+export function totalOf(counts: RunCounts | undefined, statuses: string[] = []): { count: number; more?: boolean } | undefined {
   if (!counts) return undefined;
-  return { count: counts.counts.reduce((sum, one) => sum + one.count, 0), more: counts.counts.some((one) => one.more) };
+  const of = counts.counts.filter((one) => statuses.length === 0 || statuses.includes(one.value));
+  return { count: of.reduce((sum, one) => sum + one.count, 0), more: of.some((one) => one.more) };
 }
 
 /** The statuses with their counts; a click filters by one. */
