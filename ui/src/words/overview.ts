@@ -25,7 +25,7 @@ const zh: typeof en = {
   title: "概览", range: "时间范围",
   tiles: { running: "运行中", queued: "排队中", waiting: "等待中", failed: "24 小时失败", deadLetters: "死信", workers: "执行器", online: "在线" },
   small: { runs: "个运行", jobs: "任务和调用", oldest: "最早", waiting: "审批、信号或定时器", approvals: (n) => `${n} 个待审批`, of: (n) => `共 ${n}`, noWorkers: "没有注册的执行器", stale: (n) => `${n} 个失联`, draining: (n) => `${n} 个排空中`, allLive: "全部在线", noDead: "没有等待处理的", review: "等待人工处理" },
-  charts: { runs: "结束的运行", completed: "完成", failed: "失败", canceled: "取消", wait: "排队等待", duration: "运行用时", p50: "p50", p95: "p95", empty: "还没有数据。" },
+  charts: { runs: "结束的运行", completed: "完成", failed: "失败", canceled: "取消", wait: "队列等待", duration: "运行用时", p50: "p50", p95: "p95", empty: "还没有数据。" },
   attention: { title: "需要关注", none: "没有需要关注的事项。", kinds: { no_worker: "查看执行器", missed_schedule: "打开定时", dead_letters: "查看死信", lease_expired: "查看执行器", low_balance: "打开账本", queue_paused: "打开队列", trouble: "打开设置" }, since: (age) => `自${age}` },
   attentionText: {
     no_worker: (subject, n) => `没有在线执行器提供 \`${subject}\`，${n} 个调用在等待`,

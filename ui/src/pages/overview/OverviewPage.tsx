@@ -117,11 +117,11 @@ function AttentionItem({ item }: { item: Attention }) {
   const words = useWords(overviewWords);
   const look = LOOKS[item.kind];
   const { to, params } = look?.to(item.subject) ?? { to: "/settings" };
-  const text = words.attentionText[item.kind]?.(item.subject, count(item.count ?? 0)) ?? item.text;
+  const own = words.attentionText[item.kind]?.(item.subject, count(item.count ?? 0));
   return (
     <li data-kind={item.kind}>
       <span className={`${look?.family ?? "retry"} fg row`}><Icon name={look?.icon ?? "warn"} /></span>
-      <span className="grow"><span className="strong"><Marked text={text} /></span><br /><span className="small dim"><Marked text={item.text} />{item.since && <> · <Ago at={item.since} /></>}</span></span>
+      <span className="grow"><span className="strong"><Marked text={own ?? item.text} /></span><br /><span className="small dim">{item.since && <><Ago at={item.since} /> · </>}{item.command ? <code>{item.command}</code> : <Marked text={item.text} />}</span></span>
       <Link className="btn sm" to={to} params={params as never}>{words.attention.kinds[item.kind] ?? words.attention.kinds.trouble}</Link>
     </li>
   );
