@@ -51,7 +51,7 @@ const en = {
   },
   state: {
     title: "Steps", step: (n: number, all: number) => `Step ${n} of ${all}`, changes: "Changed by this step", none: "This step changes no shared state.", shared: "Shared state after it", signals: "Signals", runtime: "Show runtime keys (`_rt.*`)",
-    slider: "Step", added: "added", changed: "changed", removed: "removed", params: "Parameters", result: "Result", tooMany: "More changes are not shown.", first: "first", last: "latest", compare: "Compare with", before: "the step before",
+    slider: "Step", added: "added", changed: "changed", removed: "removed", params: "Parameters", result: "Result", tooMany: "More changes are not shown.", others: (n: number) => `${n} other ${n === 1 ? "change" : "changes"}`, first: "first", last: "latest", compare: "Compare with", before: "the step before",
   },
   events: { kind: "Kind", all: "All kinds", entry: "Entry", when: "Time", events: "Events", more: "Show older entries", newest: "Show more" },
   cost: { estimated: "Estimated", actual: "Settled", own: "Own calls", ownActual: "Own calls, settled", refunded: "Returned", budget: "Budget", account: "Account", ledger: "Ledger of the run", none: "No account pays for this run.", noRows: "No charges yet.", time: "Time", kind: "Kind", amount: "Amount", balance: "Balance after", node: "Node" },
@@ -122,7 +122,7 @@ const zh: typeof en = {
   },
   state: {
     title: "步骤", step: (n, all) => `第 ${n} 步，共 ${all} 步`, changes: "此步的变化", none: "此步没有改变共享状态。", shared: "此步之后的共享状态", signals: "信号", runtime: "显示运行时键（`_rt.*`）",
-    slider: "步骤", added: "新增", changed: "修改", removed: "删除", params: "参数", result: "结果", tooMany: "更多变化未显示。", first: "最早", last: "最新", compare: "对比", before: "上一步",
+    slider: "步骤", added: "新增", changed: "修改", removed: "删除", params: "参数", result: "结果", tooMany: "更多变化未显示。", others: (n) => `其他 ${n} 项变化`, first: "最早", last: "最新", compare: "对比", before: "上一步",
   },
   events: { kind: "类型", all: "全部类型", entry: "条目", when: "时间", events: "事件", more: "显示更早的条目", newest: "显示更多" },
   cost: { estimated: "预估", actual: "结算", own: "自身调用", ownActual: "自身调用（结算）", refunded: "已退回", budget: "预算", account: "账户", ledger: "此运行的账本", none: "没有账户为此运行付费。", noRows: "还没有扣费。", time: "时间", kind: "类型", amount: "金额", balance: "余额", node: "节点" },

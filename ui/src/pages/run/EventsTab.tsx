@@ -57,8 +57,8 @@ const kindOf = (event: Record<string, unknown>) => String(event.e ?? "?");
 function Entry({ entry, kind }: { entry: JournalEntry; kind: string }) {
   return (
     <tr>
-      <td className="num dim top">{entry.seq}</td>
-      <td className="dim top"><Clock at={entry.at} /></td>
+      <td className="num dim at-top">{entry.seq}</td>
+      <td className="dim at-top"><Clock at={entry.at} /></td>
       <td className="events">
         {entry.events.filter((event) => !kind || kindOf(event) === kind).map((event, n) => {
           const { e: _, node, ...rest } = event;

@@ -12,12 +12,12 @@ import { Icon } from "../../parts/Icon";
 import { Json } from "../../parts/Json";
 import { Marked } from "../../parts/Marked";
 import { Skeleton } from "../../parts/Panel";
-import { StatusPill } from "../../parts/Status";
+import { StatusPill, StatusWord } from "../../parts/Status";
 import { Clock } from "../../parts/Time";
 import { commonWords } from "../../words/common";
 import { useWords } from "../../words/language";
 import { runWords } from "../../words/run";
-import { isRuntimeKey, pathText } from "./state";
+import { isRuntimeKey, partsOf, pathText } from "./state";
 
 /** The shared state after each step of the journal, with the difference to the step before; the drawing shows the run
  * as it was then. */
@@ -55,7 +55,7 @@ function Step({ view, state, diff }: { view: RunView; state: RunState; diff: Sta
   const [showRuntime, setShowRuntime] = useState(false);
   const overlays = useMemo(() => (view.graph ? overlayOf(view.graph, state.node_states) : undefined), [view.graph, state.node_states]);
   const shared = useMemo(() => (showRuntime ? state.shared : Object.fromEntries(Object.entries(state.shared).filter(([key]) => !isRuntimeKey(key)))), [state.shared, showRuntime]);
-  const changes = (diff?.changes ?? []).filter((one) => showRuntime || !isRuntimeKey(one.path));
+  const { shared: changed, moves, others } = useMemo(() => partsOf(diff?.changes ?? [], showRuntime), [diff, showRuntime]);
   const signals = Object.keys(state.signals).length > 0;
   return (
     <>
@@ -63,7 +63,9 @@ function Step({ view, state, diff }: { view: RunView; state: RunState; diff: Sta
       <div className="statecols">
         <section className="stack">
           <h2>{words.changes}</h2>
-          <Changes changes={changes} />
+          <Changes changes={changed} />
+          {moves.length > 0 && <ul className="moves">{moves.map((move) => <li key={move.node}><code>{move.node}</code><StatusWord status={move.to} /></li>)}</ul>}
+          {others.length > 0 && <details><summary className="sec">{words.others(others.length)}</summary><Changes changes={others} /></details>}
           {diff?.more && <p className="small faint">{words.tooMany}</p>}
           <label className="check small"><input type="checkbox" checked={showRuntime} onChange={(event) => setShowRuntime(event.target.checked)} /><Marked text={words.runtime} /></label>
         </section>

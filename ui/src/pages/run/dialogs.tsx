@@ -130,7 +130,10 @@ function DryRunNote({ dry, error }: { dry: DryRun | undefined; error: unknown })
 
 /** The nodes that a run may go on from: those that it has entered. */
 function entered(view: RunView): string[] {
-  return Object.entries(view.node_states).filter(([path, node]) => node.round != null && !path.includes("/")).map(([path]) => path);
+  const places = new Map((view.graph?.nodes ?? []).map((node, n) => [node.id, n]));
+  const place = (path: string) => places.get(path) ?? places.size;
+  const paths = Object.entries(view.node_states).filter(([path, node]) => node.round != null && !path.includes("/")).map(([path]) => path);
+  return paths.sort((a, b) => place(a) - place(b));
 }
 
 function RerunDialog({ view, node, onClose }: DialogProps & { node?: string }) {

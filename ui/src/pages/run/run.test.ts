@@ -3,7 +3,7 @@ import type { AttemptView } from "../../api/console";
 import type { WaitReason } from "../../api/openapi";
 import { runWords } from "../../words/run";
 import { changedKeys } from "./dialogs";
-import { isRuntimeKey, pathText } from "./state";
+import { isRuntimeKey, partsOf, pathText } from "./state";
 import { rowsOf, ticks } from "./timeline";
 import { familyOfReason, short, whyText } from "./why";
 
@@ -72,4 +72,14 @@ test("paths of the state are readable, and runtime keys are known", () => {
   expect(pathText("/a/b~1c/0/d")).toBe("a.b/c[0].d");
   expect(pathText("")).toBe("$");
   expect(["_rt", "/_rt/x", "/shared/_rt.y", "/art", "_rtx"].map(isRuntimeKey)).toEqual([true, true, true, false, false]);
+});
+
+test("changes of a step are sorted by their part of the run", () => {
+  const parts = partsOf([
+    { path: "/shared/a/b", kind: "added", after: 1 }, { path: "/shared/_rt.x", kind: "added", after: 1 }, { path: "/node_states/sub~1a/status", kind: "changed", before: "pending", after: "running" },
+    { path: "/node_states/sub~1a/started_at", kind: "added", after: "t" }, { path: "/result", kind: "added", after: null },
+  ], false);
+  expect(parts.shared.map((one) => one.path)).toEqual(["/a/b"]);
+  expect(parts.moves).toEqual([{ node: "sub/a", to: "running" }]);
+  expect(parts.others.map((one) => one.path)).toEqual(["/node_states/sub~1a/started_at", "/result"]);
 });
