@@ -53,7 +53,7 @@ export function StateTab({ view }: { view: RunView }) {
 function Step({ view, state, diff }: { view: RunView; state: RunState; diff: StateDiff | undefined }) {
   const words = useWords(runWords).state;
   const [showRuntime, setShowRuntime] = useState(false);
-  const overlays = useMemo(() => (view.graph ? overlayOf(view.graph, state.node_states) : undefined), [view.graph, state.node_states]);
+  const overlays = useMemo(() => (view.graph ? overlayOf(view.graph, untilThen(state)) : undefined), [view.graph, state]);
   const shared = useMemo(() => (showRuntime ? state.shared : Object.fromEntries(Object.entries(state.shared).filter(([key]) => !isRuntimeKey(key)))), [state.shared, showRuntime]);
   const { shared: changed, moves, others } = useMemo(() => partsOf(diff?.changes ?? [], showRuntime), [diff, showRuntime]);
   const signals = Object.keys(state.signals).length > 0;
@@ -77,6 +77,11 @@ function Step({ view, state, diff }: { view: RunView; state: RunState; diff: Sta
       </div>
     </>
   );
+}
+
+/** The states of the nodes, with the time of the step as the end of those that went on: clocks stand still there. */
+function untilThen(state: RunState): RunState["node_states"] {
+  return Object.fromEntries(Object.entries(state.node_states).map(([path, info]) => [path, info.started_at && !info.finished_at ? { ...info, finished_at: state.time } : info]));
 }
 
 /** Changes by JSON path: added, changed, removed. */
