@@ -11,8 +11,8 @@ function isInput(target: EventTarget | null): boolean {
 export function startKeys(): () => void {
   const press = (event: KeyboardEvent) => {
     if (event.defaultPrevented || event.isComposing) return;
-    // An open dialog has its own keys; buttons and links take Enter and the space bar themselves.
-    if (document.querySelector("dialog[open]")) return;
+    // An open dialog or menu has its own keys; buttons and links take Enter and the space bar themselves.
+    if (document.querySelector("dialog[open], :popover-open")) return;
     const target = event.target;
     if ((event.key === "Enter" || event.key === " ") && target instanceof Element && target.closest("a, button, [role=button], summary")) return;
     if (registry.press(event, isInput(target), Date.now())) event.preventDefault();
