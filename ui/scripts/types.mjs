@@ -16,7 +16,7 @@ const SILENT = new Set(["description", "summary", "title", "example", "examples"
 const NAMES = new Set(["properties", "schemas", "paths", "responses", "content"]);
 
 /** The part of the document that types are made of, with sorted keys and without numbers: two documents with the same
- * types are equal here. The Rust test `console_types` does the same. */
+ * types are equal here. `crates/server/tests/console.rs` does the same. */
 function shape(value, hasNames = false) {
   if (Array.isArray(value)) return value.filter((one) => typeof one !== "number").map((one) => shape(one));
   if (value === null || typeof value !== "object") return value;

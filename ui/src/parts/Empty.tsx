@@ -10,7 +10,7 @@ export function EmptyList({ icon, title, text, command, children }: { icon: Icon
   return (
     <div className="empty" data-empty="nothing">
       <Icon name={icon} /><span className="strong">{title}</span><p className="dim">{text}</p>
-      {command && <div className="row" style={{ maxWidth: "100%" }}><pre className="code">{command}</pre><CopyButton text={command} label={words.copy} /></div>}
+      {command && <div className="row" style={{ maxWidth: "100%" }}><pre className="code fold">{command}</pre><CopyButton text={command} label={words.copy} /></div>}
       {children}
     </div>
   );
