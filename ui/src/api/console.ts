@@ -72,6 +72,8 @@ export interface RunView {
   node_states: Record<string, NodeInfo>;
   more_nodes?: boolean;
   graph?: FlowGraph | null;
+  /** Why the drawing is missing. */
+  graphError?: unknown;
   attempts: AttemptView[];
   more_attempts?: boolean;
   why: WaitReason[];

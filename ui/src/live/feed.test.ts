@@ -58,6 +58,21 @@ test("a lost stream goes on after the last event", async () => {
   expect(states).toEqual(["connecting", "live", "connecting", "connecting"]);
 });
 
+test("only topics whose events begin are said to begin", async () => {
+  const { connections, get } = server();
+  const { feed, events } = feedOn(get);
+  feed.want(["runs"]);
+  await settle();
+  connections[0]?.send('id: 1\nevent: hello\ndata: {"topics":["runs"]}\n\n');
+  await settle();
+  feed.want(["runs", "queues"]);
+  await settle();
+  connections[1]?.send('id: 2\nevent: hello\ndata: {"topics":["queues","runs"]}\n\n');
+  await settle();
+  expect(events).toEqual([{ type: "hello", data: { topics: ["runs"] } }, { type: "hello", data: { topics: ["queues"] } }]);
+  expect([feed.follows("queues"), feed.follows("flows")]).toEqual([true, false]);
+});
+
 test("without a stream pages read again every five seconds, until a stream works", async () => {
   const { connections, state, get } = server();
   const { feed, events, states } = feedOn(get);

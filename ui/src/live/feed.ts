@@ -28,6 +28,7 @@ export class Feed {
   private poll: ReturnType<typeof setInterval> | undefined;
   private silence: ReturnType<typeof setTimeout> | undefined;
   private failures = 0;
+  private followed: ReadonlySet<string> = new Set();
 
   constructor(private readonly handler: FeedHandler, private readonly get: typeof fetch = (...args) => fetch(...args)) {}
 
@@ -69,7 +70,10 @@ export class Feed {
       const headers = { accept: "text/event-stream", ...this.headers, ...(this.lastId && { "last-event-id": this.lastId }) };
       const response = await this.get(`/api/v1/events?${query}`, { headers, signal: abort.signal, cache: "no-store" });
       // An id that the server does not know: the next try begins without one.
-      if (response.status === 400) this.lastId = undefined;
+      if (response.status === 400) {
+        this.lastId = undefined;
+        this.followed = new Set();
+      }
       if (!response.ok || !response.body) throw new Error(`status ${response.status}`);
       await this.read(response.body, abort);
     } catch {
@@ -108,10 +112,25 @@ export class Feed {
       this.handler.state("live");
     }
     try {
-      this.handler.event({ type, data: JSON.parse(text) });
+      const data: unknown = JSON.parse(text);
+      this.handler.event({ type, data: type === "hello" ? { topics: this.begun(data) } : data });
     } catch {
       this.handler.event({ type: "resync", data: {} });
     }
+  }
+
+  /** Whether events of the topic arrive since before now. */
+  follows(topic: string): boolean {
+    return this.followed.has(topic);
+  }
+
+  /** The topics of a `hello` whose events begin with it. The others go on after the last event: the server names what
+   * they missed. */
+  private begun(data: unknown): string[] {
+    const topics = (data as { topics?: string[] }).topics ?? this.topics;
+    const begun = topics.filter((topic) => !this.followed.has(topic));
+    this.followed = new Set(topics);
+    return begun;
   }
 
   private failed() {

@@ -48,7 +48,10 @@ function receive(port: MessagePort, message: ToWorker) {
   tab.seenAt = Date.now();
   tabs.set(port, tab);
   if (message.kind === "topics") {
+    const added = message.topics.filter((topic) => !tab.topics.has(topic) && feed.follows(topic));
     tab.topics = new Set(message.topics);
+    // Another tab follows these topics already: for this one they begin now.
+    if (added.length > 0) send(port, { kind: "event", event: { type: "hello", data: { topics: added } } });
     send(port, { kind: "state", state });
     connect(message.headers);
   }

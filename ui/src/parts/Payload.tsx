@@ -13,8 +13,8 @@ import { pretty, SHOWN_MAX } from "./json";
 interface PayloadProps {
   title: string;
   payload: Payload | null | undefined;
-  /** The address of the whole value. */
-  whole: string;
+  /** The address of the whole value, where there is one. */
+  whole?: string;
   note?: ReactNode;
 }
 
@@ -28,9 +28,9 @@ async function fetchText(address: string): Promise<string> {
  * whole. */
 export function PayloadView({ title, payload, whole, note }: PayloadProps) {
   const words = useWords(commonWords);
-  const load = useMutation({ mutationFn: () => fetchText(whole) });
+  const load = useMutation({ mutationFn: (address: string) => fetchText(address) });
   const text = useMemo(() => (payload && payload.head === undefined ? pretty(payload.value).text : (payload?.head ?? "")), [payload]);
-  if (!payload) return <div className="sec">{title}<span className="faint">{note ?? words.payload.none}</span></div>;
+  if (!payload || payload.value === null) return <div className="sec">{title}<span className="faint">{note ?? words.payload.none}</span></div>;
   const shown = (load.data ?? text).slice(0, SHOWN_MAX);
   const isCut = load.data === undefined ? payload.head !== undefined : load.data.length > SHOWN_MAX;
   return (
@@ -42,11 +42,11 @@ export function PayloadView({ title, payload, whole, note }: PayloadProps) {
       {isCut && (
         <div className="row small faint wrap">
           <span>{words.payload.cut(bytes(shown.length), bytes(payload.bytes))}</span>
-          {load.data === undefined && <button type="button" className="link" disabled={load.isPending} onClick={() => load.mutate()}>{words.payload.all(bytes(payload.bytes))}</button>}
-          <a className="link" href={whole} download>{words.payload.download}</a>
+          {whole && load.data === undefined && <button type="button" className="link" disabled={load.isPending} onClick={() => load.mutate(whole)}>{words.payload.all(bytes(payload.bytes))}</button>}
+          {whole && <a className="link" href={whole} download>{words.payload.download}</a>}
         </div>
       )}
-      {load.isError && <ErrorPanel error={load.error} onRetry={() => load.mutate()} />}
+      {load.isError && <ErrorPanel error={load.error} onRetry={() => whole && load.mutate(whole)} />}
     </div>
   );
 }

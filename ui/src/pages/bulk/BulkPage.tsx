@@ -63,7 +63,8 @@ function useBulk(id: string) {
   const client = useQueryClient();
   const key = ["bulk-one", id];
   const query = useQuery({ queryKey: key, queryFn: ({ signal }) => request<BulkInfo>("GET", `/api/v1/bulk/${encodeURIComponent(id)}`, { signal }) });
-  useTopic(`bulk:${id}`, ({ type, data }) => {
+  // Only an id that the server knows: a topic that it cannot read would end the stream of all tabs.
+  useTopic(query.data && `bulk:${query.data.id}`, ({ type, data }) => {
     if (type === "bulk") client.setQueryData(key, data as BulkInfo);
     else void client.invalidateQueries({ queryKey: key });
   });

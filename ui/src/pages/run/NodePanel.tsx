@@ -176,7 +176,7 @@ function Attempts({ view, attempts }: { view: RunView; attempts: AttemptView[] }
 
 function Attempt({ view, attempt }: { view: RunView; attempt: AttemptView }) {
   const words = useWords(runWords).node;
-  const whole = (of: string) => `/api/v1/runs/${view.run.id}/output?of=${of}&node=${encodeURIComponent(attempt.node)}${attempt.fence != null ? `&fence=${attempt.fence}` : ""}`;
+  const whole = (of: string) => (attempt.fence == null ? undefined : `/api/v1/runs/${view.run.id}/output?of=${of}&fence=${attempt.fence}`);
   const waits = attempt.status === "waiting" || attempt.status === "parked";
   return (
     <>
