@@ -140,7 +140,7 @@ function StopDialog({ id, onClose }: { id: string; onClose: () => void }) {
   const client = useQueryClient();
   return (
     <ActionDialog
-      title={words.stopTitle} confirm={words.stop.replace("…", "")} keep={words.keep} danger onClose={onClose} cli={`windlass bulk cancel ${id}`} run={() => request("POST", `/api/v1/bulk/${id}/cancel`)}
+      title={words.stopTitle} confirm={words.stop.replace("…", "")} keep={words.keep} danger onClose={onClose} cli={`windlass bulk stop ${id}`} run={() => request("POST", `/api/v1/bulk/${id}/cancel`)}
       onDone={() => { toast(words.stopped); void client.invalidateQueries({ queryKey: ["bulk-one", id] }); }}
     >
       <p className="dim">{words.stopText}</p>

@@ -5,7 +5,7 @@ import { actor, call } from "../../api/client";
 import type { RunView } from "../../api/console";
 import type { DryRun } from "../../api/openapi";
 import { count, money, tail } from "../../format/number";
-import { quoted } from "../../format/shell";
+import { cli } from "../../format/shell";
 import { ActionDialog } from "../../parts/ActionDialog";
 import { ErrorPanel } from "../../parts/Errors";
 import { JsonField } from "../../parts/JsonField";
@@ -64,7 +64,7 @@ function CancelDialog({ view, onClose }: DialogProps) {
   return (
     <ActionDialog
       title={words.cancelTitle(tail(id))} subtitle={view.run.flow.slice(0, 80)} confirm={words.cancelRun} keep={words.keep} danger withReason onClose={onClose} onDone={useDone("cancel")}
-      cli={(reason) => `windlass run cancel ${id}${reason ? ` --reason ${quoted(reason)}` : ""}`}
+      cli={(reason) => cli("run", "cancel", id, ...(reason ? ["--reason", reason] : []))}
       run={(reason) => call("POST /api/v1/runs/{id}/cancel", { path: { id }, body: { reason, by: actor() } })}
     >
       <p className="dim">{words.cancelText(active)}</p>
@@ -82,7 +82,7 @@ function SignalDialog({ view, signal, onClose }: DialogProps & { signal?: string
   return (
     <ActionDialog
       title={words.signalTitle} confirm={words.signalSend} disabled={!key || !value} onClose={onClose} onDone={useDone("signal")}
-      cli={`windlass run signal ${id} ${quoted(key)} ${quoted(text)}`}
+      cli={cli("run", "signal", id, key, text)}
       run={() => call("POST /api/v1/runs/{id}/signal", { path: { id }, body: { key, value: value?.value, by: actor() } })}
     >
       <label className="field"><span>{words.signalKey}</span>
@@ -106,7 +106,7 @@ function DecideDialog({ view, node, decision, onClose }: DialogProps & { node: s
     <ActionDialog
       title={isApproval ? words.approveTitle(node) : words.rejectTitle(node)} subtitle={view.run.flow.slice(0, 80)} danger={!isApproval} onClose={onClose} onDone={useDone("decide")}
       confirm={isApproval ? words.approveTitle(node.split("/").at(-1) ?? node) : words.rejectTitle(node.split("/").at(-1) ?? node)}
-      cli={`windlass run ${command} ${id} --node ${quoted(node)}${comment ? ` --comment ${quoted(comment)}` : ""}`}
+      cli={cli("approvals", command, `${id}/${node}`, ...(comment ? ["-m", comment] : []), ...(by ? ["--by", by] : []))}
       run={() => call("POST /api/v1/runs/{id}/decide", { path: { id }, body: { decision, node, comment: comment || undefined, by: by || undefined } })}
     >
       <label className="field"><span>{words.comment}</span><textarea className="input" autoFocus value={comment} onChange={(event) => setComment(event.target.value)} /></label>
@@ -156,7 +156,7 @@ function RerunDialog({ view, node, onClose }: DialogProps & { node?: string }) {
   return (
     <ActionDialog
       wide={isEditing} title={words.rerunTitle(from)} subtitle={`${view.run.flow.slice(0, 80)} ${tail(id)}`} confirm={words.rerun} disabled={!from || (isEditing && !edited) || dry.isError} onClose={onClose} onDone={useDone("rerun")}
-      cli={`windlass run rerun ${id} --from ${quoted(from)}${body.shared ? ` --shared ${quoted(JSON.stringify(body.shared))}` : ""}`}
+      cli={cli("run", "rerun", id, "--from", from, ...(body.shared ? ["--shared", JSON.stringify(body.shared)] : []))}
       run={() => call("POST /api/v1/runs/{id}/rerun", { path: { id }, body })}
     >
       <p className="dim">{words.rerunText}</p>
@@ -215,7 +215,7 @@ function ContinueDialog({ view, node, onClose }: DialogProps & { node: string })
   return (
     <ActionDialog
       title={words.continueTitle(node)} confirm={words.continueRun} disabled={!value} onClose={onClose} onDone={useDone("continue")}
-      cli={`windlass run continue ${id} ${quoted(node)} --result ${quoted(text)}`}
+      cli={cli("run", "continue", id, node, text)}
       run={() => call("POST /api/v1/runs/{id}/continue", { path: { id }, body: { node, result: value?.value } })}
     >
       <p className="dim">{words.continueText}</p>

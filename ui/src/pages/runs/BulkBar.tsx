@@ -4,7 +4,7 @@ import { useState } from "react";
 import { request } from "../../api/client";
 import type { BulkDryRun, BulkRequest } from "../../api/console";
 import { count, counted } from "../../format/number";
-import { curl, quoted } from "../../format/shell";
+import { cli, curl } from "../../format/shell";
 import { useKeys } from "../../keys/keys";
 import { ActionDialog } from "../../parts/ActionDialog";
 import { ErrorPanel } from "../../parts/Errors";
@@ -80,7 +80,10 @@ function BulkDialog({ action, target, known, onClose, onDone }: BulkDialogProps)
   });
   const name = words.dialog.names[action] ?? action;
   const matched = dry.data ? counted({ count: dry.data.matched, more: dry.data.more }) : known ? counted(known) : "";
-  const command = (reason: string) => ["windlass bulk", action, "query" in target ? `-q ${quoted(target.query)}` : target.ids.map((id) => `--id ${id}`).join(" "), action === "rerun" && `--from ${quoted(args.from ?? "")}`, reason && `--reason ${quoted(reason)}`].filter(Boolean).join(" ");
+  const command = (reason: string) => cli(
+    "bulk", action, ...("query" in target ? ["-q", target.query] : target.ids), ...(args.from ? ["--from", args.from] : []),
+    ...(args.key ? ["--key", args.key, "--value", args.value ?? ""] : []), ...(reason ? ["--reason", reason] : []), "--yes",
+  );
   return (
     <ActionDialog
       title={words.dialog.title(name, matched)} subtitle={"query" in target ? <code className="text">{target.query || "*"}</code> : words.dialog.ids(target.ids.length)}
