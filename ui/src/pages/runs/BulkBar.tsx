@@ -81,7 +81,7 @@ function BulkDialog({ action, target, known, onClose, onDone }: BulkDialogProps)
   const name = words.dialog.names[action] ?? action;
   const matched = dry.data ? counted({ count: dry.data.matched, more: dry.data.more }) : known ? counted(known) : "";
   const command = (reason: string) => cli(
-    "bulk", action, ...("query" in target ? ["-q", target.query] : target.ids), ...(args.from ? ["--from", args.from] : []),
+    "bulk", action, ...("query" in target ? (target.query ? ["-q", target.query] : ["--query="]) : target.ids), ...(args.from ? ["--from", args.from] : []),
     ...(args.key ? ["--key", args.key, "--value", args.value ?? ""] : []), ...(reason ? ["--reason", reason] : []), "--yes",
   );
   return (
