@@ -76,7 +76,7 @@ function LeafText({ node, status, done, total, ...mark }: GraphNodeProps) {
       {hasIcon && <use href={`#i-${lookOf(status).icon}`} className="i" x={x + 9} y={y + 8} width="14" height="14" />}
       <text className="t1" x={left} y={y + 19}>{node.short}</text>
       {part !== undefined || mark.start === undefined
-        ? <text className="t2" x={left} y={y + 34}>{cut(part ? `${first} · ${part}` : (node.detail ?? node.word), fits(w))}</text>
+        ? <text className="t2" x={left} y={y + 34}>{part === undefined ? cut(node.detail ?? node.word, fits(w)) : `${first} · ${part}`.length > fits(w) ? part : `${first} · ${part}`}</text>
         : <TimeText x={left} y={y + 34} room={fits(w)} before={first} {...mark} />}
       {part !== undefined && <ProgressBar x={x + 8} y={y + h - 6} width={w - 16} share={(done ?? 0) / (total ?? 1)} />}
     </>

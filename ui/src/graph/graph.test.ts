@@ -27,6 +27,12 @@ test("paths of a run find their node: an exact segment wins over a star", () => 
   expect(nodeOf(graph, "each/7")?.id).toBe("each/*");
 });
 
+test("a box that the run does not know has the status of the nodes inside", () => {
+  const inner = (status: string) => overlayOf({ ...graph, nodes: graph.nodes.filter((one) => one.id !== "each/0") }, { "each/1": info(status) }).get("each")?.status;
+  expect([inner("failed"), inner("completed"), inner("running")]).toEqual(["failed", "completed", "running"]);
+  expect(overlayOf(graph, { start: info("completed") }).has("each")).toBe(false);
+});
+
 test("the worst status wins, and an unknown one counts as active", () => {
   expect(worst(["completed", "running", "failed"])).toBe("failed");
   expect(worst(["completed", "quantum", "skipped"])).toBe("quantum");

@@ -109,7 +109,23 @@ export function overlayOf(graph: FlowGraph, states: Record<string, NodeInfo>, wh
   for (const overlay of overlays.values()) {
     if (overlay.total > 1) overlay.progress = { done: sum(overlay.counts, DONE), total: overlay.total };
   }
+  addBoxes(graph, overlays);
   return overlays;
+}
+
+/** Boxes that the run knows nothing of (such as a parallel inside of a loop) get the status of the nodes inside. */
+function addBoxes(graph: FlowGraph, overlays: Map<string, NodeOverlay>) {
+  const inside = new Map<string, string[]>();
+  for (const node of [...graph.nodes].reverse()) {
+    const statuses = inside.get(node.id);
+    if (node.box && statuses && !overlays.has(node.id)) {
+      const ofAll = worst(statuses);
+      const status = ofAll === "pending" && statuses.some((one) => DONE.has(one)) ? "running" : ofAll;
+      overlays.set(node.id, { status, total: 1, counts: { [status]: 1 }, attempts: 0 });
+    }
+    const overlay = overlays.get(node.id);
+    if (node.parent && overlay) inside.set(node.parent, [...(inside.get(node.parent) ?? []), overlay.status]);
+  }
 }
 
 const known = new WeakMap<NodeInfo, NodeOverlay>();

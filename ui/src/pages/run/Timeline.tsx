@@ -77,7 +77,8 @@ function Clocked({ start, end, rows, children }: { start: number; end: number | 
 const axisText = (at: number) => (at === 0 ? "0" : at < 1000 ? `${at} ms` : at < 60_000 ? `${at / 1000} s` : duration(at));
 
 const Row = memo(function Row({ row, top, status, isSelected, onSelect }: { row: TimelineRow; top: number; status: string | undefined; isSelected: boolean; onSelect: (path: string) => void }) {
-  const look = lookOf(status ?? "pending");
+  // The index of a branch is no node: its row has the status of its times.
+  const look = lookOf(status ?? (row.to === undefined ? "running" : "completed"));
   return (
     <button type="button" className={`line${isSelected ? " sel" : ""}`} style={{ top }} aria-pressed={isSelected} onClick={() => onSelect(row.path)}>
       <span className={`name ${look.family}`} style={{ paddingLeft: 14 * Math.min(row.depth, 6) }}><Icon name={look.icon} small className="fg" /><span className="cut">{row.name}</span></span>
