@@ -134,14 +134,6 @@ export interface FlowGraph {
 
 export interface RunCounts { by: string; counts: { value: string; count: number; more?: boolean }[]; at: string }
 
-export interface Series {
-  from: string;
-  to: string;
-  step: number;
-  at: number[];
-  series: Record<string, (number | null)[]>;
-}
-
 export interface BulkRequest {
   kind: "runs";
   query?: string;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { commonWords } from "../words/common";
-import { bytes, count, counted, money, percent, shortId, tail } from "./number";
+import { bytes, count, counted, money, shortId, tail } from "./number";
 import { absolute, between, clock, duration, ms, relative } from "./time";
 
 test("durations have the unit that people read", () => {
@@ -36,7 +36,6 @@ test("absent and unreadable times are undefined", () => {
 test("numbers", () => {
   expect([count(1284), counted({ count: 10_000, more: true }), money(-1280), money(5)]).toEqual(["1,284", "10,000+", "-1,280", "5"]);
   expect([0, 1023, 1024, 5_242_880, 3 * 2 ** 30].map(bytes)).toEqual(["0 B", "1023 B", "1.0 KB", "5.0 MB", "3.0 GB"]);
-  expect([percent(0.0095), percent(0), percent(0.37)]).toEqual(["0.95 %", "0 %", "37 %"]);
 });
 
 test("ids keep their end", () => {

@@ -30,12 +30,6 @@ export function money(minor: number): string {
   return plain.format(minor);
 }
 
-/** "37.5 %", without a fraction from ten on. */
-export function percent(share: number): string {
-  const value = share * 100;
-  return `${value !== 0 && Math.abs(value) < 10 ? value.toFixed(2) : Math.round(value)} %`;
-}
-
 /** "run_01a1e2f4…89e7" as "01a1e2f4…89e7": ids of one minute share the start, so the end stays. */
 export function shortId(id: string): string {
   const bare = id.replace(/^[a-z]+_(?=[0-9a-f]{12})/, "");

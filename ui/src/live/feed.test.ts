@@ -78,7 +78,7 @@ test("without a stream pages read again every five seconds, until a stream works
   const { feed, events, states } = feedOn(get);
   state.isUp = false;
   feed.want(["runs"]);
-  await settle(30_000);
+  await settle(40_000);
   expect(states.at(-1)).toBe("polling");
   const polled = events.filter((event) => event.type === "resync").length;
   expect(polled).toBeGreaterThanOrEqual(4);

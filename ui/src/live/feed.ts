@@ -11,7 +11,7 @@ const SILENCE_MS = 40_000;
 /** Pages add and remove topics while they mount: a change waits for the next one. */
 const SETTLE_MS = 30;
 /** Failures in a row after which pages poll. */
-const FAILURES_MAX = 3;
+const FAILURES_MAX = 6;
 
 export interface FeedHandler {
   event(event: LiveEvent): void;

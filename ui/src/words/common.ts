@@ -7,7 +7,7 @@ const en = {
     main: "Main",
     overview: "Overview", runs: "Runs", flows: "Flows", queues: "Queues", deadLetters: "Dead letters", workers: "Workers",
     schedules: "Schedules", approvals: "Approvals", accounts: "Accounts", audit: "Audit log", settings: "Settings",
-    docs: "Documentation", bulk: "Bulk actions", jobs: "Jobs", menu: "Menu", fold: "Collapse", unfold: "Expand", skip: "Skip to content",
+    docs: "Documentation", bulk: "Bulk actions", jobs: "Jobs", menu: "Menu", fold: "Collapse", skip: "Skip to content",
   },
   live: {
     live: "Live", connecting: "Reconnecting", polling: "Polling", paused: "Paused",
@@ -26,7 +26,6 @@ const en = {
     draft: "Draft", published: "Published", archived: "Archived", deprecated: "Deprecated", enabled: "Enabled", disabled: "Disabled",
     done: "Done", timeout: "Timed out", lost: "Lost", succeeded: "Succeeded",
   } as Record<string, string>,
-  unknownStatus: "Unknown status",
   error: {
     title: "Something went wrong",
     network: "The server does not answer. Check that it runs, then retry.",
@@ -41,7 +40,7 @@ const en = {
     reload: "Reload",
   },
   action: {
-    cancel: "Cancel", close: "Close", save: "Save", copy: "Copy", copied: "Copied", copyId: "Copy id", copyCli: "Copy as CLI", copyCurl: "Copy as curl", more: "More",
+    cancel: "Cancel", close: "Close", save: "Save", copy: "Copy", copied: "Copied", copyId: "Copy id", copyCli: "Copy as CLI", more: "More",
     reason: "Reason, kept in the audit log", reasonHint: "optional", clear: "Clear", open: "Open", show: "Show", download: "Download", search: "Search",
     confirm: "Confirm", back: "Back", refresh: "Refresh", edit: "Edit", delete: "Delete", create: "Create", loadMore: "Show more", all: "All",
     newer: "Newer", older: "Older", select: "Select", selectAll: "Select all on this page", dismiss: "Dismiss",
@@ -63,7 +62,6 @@ const en = {
   },
   list: { shown: (n: number) => `${n} shown`, newRows: (n: number) => `${n} new`, selected: (n: number) => `${n} selected`, page: (n: number) => `Page ${n}` },
   theme: { system: "System", light: "Light", dark: "Dark" },
-  server: { version: (version: string) => `windlass ${version}` },
 };
 
 const zh: typeof en = {
@@ -71,7 +69,7 @@ const zh: typeof en = {
     main: "主导航",
     overview: "概览", runs: "运行", flows: "流程", queues: "队列", deadLetters: "死信", workers: "执行器",
     schedules: "定时", approvals: "审批", accounts: "账户", audit: "审计日志", settings: "设置",
-    docs: "文档", bulk: "批量操作", jobs: "任务", menu: "菜单", fold: "收起", unfold: "展开", skip: "跳到正文",
+    docs: "文档", bulk: "批量操作", jobs: "任务", menu: "菜单", fold: "收起", skip: "跳到正文",
   },
   live: {
     live: "实时", connecting: "正在重连", polling: "轮询中", paused: "已暂停",
@@ -90,7 +88,6 @@ const zh: typeof en = {
     draft: "草稿", published: "已发布", archived: "已归档", deprecated: "已弃用", enabled: "已启用", disabled: "已停用",
     done: "完成", timeout: "超时", lost: "丢失", succeeded: "成功",
   },
-  unknownStatus: "未知状态",
   error: {
     title: "出错了",
     network: "服务器没有响应。请确认它正在运行，然后重试。",
@@ -105,7 +102,7 @@ const zh: typeof en = {
     reload: "重新加载",
   },
   action: {
-    cancel: "取消", close: "关闭", save: "保存", copy: "复制", copied: "已复制", copyId: "复制 ID", copyCli: "复制为命令行", copyCurl: "复制为 curl", more: "更多",
+    cancel: "取消", close: "关闭", save: "保存", copy: "复制", copied: "已复制", copyId: "复制 ID", copyCli: "复制为命令行", more: "更多",
     reason: "原因（记入审计日志）", reasonHint: "可选", clear: "清除", open: "打开", show: "查看", download: "下载", search: "搜索",
     confirm: "确认", back: "返回", refresh: "刷新", edit: "编辑", delete: "删除", create: "创建", loadMore: "显示更多", all: "全部",
     newer: "较新", older: "更早", select: "选择", selectAll: "选择本页全部", dismiss: "关闭提示",
@@ -127,7 +124,6 @@ const zh: typeof en = {
   },
   list: { shown: (n) => `已显示 ${n} 条`, newRows: (n) => `${n} 条新记录`, selected: (n) => `已选 ${n} 项`, page: (n) => `第 ${n} 页` },
   theme: { system: "跟随系统", light: "浅色", dark: "深色" },
-  server: { version: (version) => `windlass ${version}` },
 };
 
 export const commonWords: Words<typeof en> = { en, zh };

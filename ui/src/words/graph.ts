@@ -9,7 +9,7 @@ const en = {
   ofDone: (done: number, total: number) => `${done} of ${total} done`,
   onlyProblems: "Only problems", leftRight: "Left to right", topDown: "Top down", zoomIn: "Zoom in", zoomOut: "Zoom out", fit: "Fit", fullScreen: "Full screen", find: "Find node",
   nextIn: (left: string) => `next in ${left}`,
-  notDrawn: (n: number) => `${n} nodes are not drawn`, tooLarge: "The flow is too large to draw whole.", noGraph: "This version has no graph.",
+  notDrawn: (n: number) => `${n} nodes are not drawn`, tooLarge: "The flow is too large to draw whole.", 
   walk: "Walk along the edges", start: "To the first node", status: "status",
   keys: "Graph",
 };
@@ -22,7 +22,7 @@ const zh: typeof en = {
   ofDone: (done, total) => `已完成 ${done} / ${total}`,
   onlyProblems: "只看问题", leftRight: "从左到右", topDown: "从上到下", zoomIn: "放大", zoomOut: "缩小", fit: "适应窗口", fullScreen: "全屏", find: "查找节点",
   nextIn: (left) => `${left} 后重试`,
-  notDrawn: (n) => `${n} 个节点未绘制`, tooLarge: "流程过大，无法完整绘制。", noGraph: "此版本没有流程图。",
+  notDrawn: (n) => `${n} 个节点未绘制`, tooLarge: "流程过大，无法完整绘制。", 
   walk: "沿边移动", start: "到第一个节点", status: "状态",
   keys: "流程图",
 };

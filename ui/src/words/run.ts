@@ -46,20 +46,20 @@ const en = {
   node: {
     none: "Select a node", noneText: "Its attempts, input, output, error and logs appear here.", attempts: "Attempts", attempt: (n: number) => `Attempt ${n}`, worker: "Worker", queued: "Queued", ran: "Ran", waited: "Waited",
     next: "Next", action: "Action", input: "Input", output: "Output", error: "Error", service: "service", started: "Started", branches: "Branches", logs: "Logs", noLogs: "No log lines", child: "Child run", job: "Job",
-    notStarted: "The run has not entered this node.", skipped: "The run did not go this way.", isCopied: "Copy", allLogs: "All logs of the run", round: "Round", visit: "Visit", task: "Task", callId: "Call", until: "Until",
+    notStarted: "The run has not entered this node.", skipped: "The run did not go this way.", round: "Round", visit: "Visit", task: "Task", until: "Until",
     branchCount: (n: number) => `${n} branches`, moreBranches: (n: number) => `${n} more branches`, back: "All branches", resize: "Width of the panel", form: "Question",
   },
   state: {
     title: "Steps", step: (n: number, all: number) => `Step ${n} of ${all}`, changes: "Changed by this step", none: "This step changes no shared state.", shared: "Shared state after it", signals: "Signals", runtime: "Show runtime keys (`_rt.*`)",
-    slider: "Step", added: "added", changed: "changed", removed: "removed", params: "Parameters", result: "Result", tooMany: "More changes are not shown.", others: (n: number) => `${n} other ${n === 1 ? "change" : "changes"}`, first: "first", last: "latest", compare: "Compare with", before: "the step before",
+    slider: "Step", added: "added", changed: "changed", removed: "removed", params: "Parameters", result: "Result", tooMany: "More changes are not shown.", others: (n: number) => `${n} other ${n === 1 ? "change" : "changes"}`, first: "first", last: "latest", before: "the step before",
   },
   events: { kind: "Kind", all: "All kinds", entry: "Entry", when: "Time", events: "Events", more: "Show older entries", newest: "Show more" },
-  cost: { estimated: "Estimated", actual: "Settled", own: "Own calls", ownActual: "Own calls, settled", refunded: "Returned", budget: "Budget", account: "Account", ledger: "Ledger of the run", none: "No account pays for this run.", noRows: "No charges yet.", time: "Time", kind: "Kind", amount: "Amount", balance: "Balance after", node: "Node" },
+  cost: { estimated: "Estimated", actual: "Settled", own: "Own calls", ownActual: "Own calls, settled", budget: "Budget", account: "Account", ledger: "Ledger of the run", none: "No account pays for this run.", noRows: "No charges yet.", time: "Time", kind: "Kind", amount: "Amount", balance: "Balance after", node: "Node" },
   definition: { text: "Published text", ran: (n: number) => `Version ${n} ran.`, latest: (n: number) => `The latest version is ${n}.`, isLatest: "It is the latest version.", changes: "Difference to the latest", none: "No difference." },
   json: { download: "Download", params: "Parameters", shared: "Shared state", result: "Result", run: "The whole run" },
   dialog: {
     cancelTitle: (id: string) => `Cancel run ${id}?`, cancelText: (active: number) => `${active} active ${active === 1 ? "node stops" : "nodes stop"}. Open charges are returned.`, keep: "Keep running", cancelRun: "Cancel run",
-    signalTitle: "Send a signal", signalKey: "Key", signalValue: "Value, JSON", signalSend: "Send signal", badJson: "This is not JSON.",
+    signalTitle: "Send a signal", signalKey: "Key", signalValue: "Value, JSON", signalSend: "Send signal", 
     approveTitle: (node: string) => `Approve ${node}`, rejectTitle: (node: string) => `Reject ${node}`, comment: "Comment, kept with the decision", by: "Decided by",
     rerunTitle: (node: string) => `Rerun from ${node}`, rerunText: "The node and the nodes after it run again, in a new round.", from: "From node", shared: "Shared state before the node, JSON", sharedHint: "Changed keys replace the state; unchanged ones stay.", editShared: "Edit the shared state", rerun: "Rerun",
     retryTitle: "Retry the failed nodes", retry: "Retry", retryText: "Failed and canceled nodes run again, in a new round; completed ones are kept.",
@@ -68,7 +68,7 @@ const en = {
     continueTitle: (node: string) => `End ${node} with a result`, continueText: "The node ends as if its worker had answered.", result: "Result, JSON", continueRun: "End node",
     done: { cancel: "The run is being canceled", signal: "Signal sent", decide: "Decision recorded", rerun: "The run goes on in a new round", retry: "The run goes on in a new round", pause: "The run is paused", resume: "The run goes on", step: "One step made", budget: "Budget changed", continue: "Node ended" },
   },
-  ended: "ended", noChildren: "This run has started no other run.", elapsed: "elapsed",
+  noChildren: "This run has started no other run.", 
   keys: { title: "Run", rerun: "Rerun", cancel: "Cancel the run", back: "Close the node, then back to the list" },
 };
 
@@ -117,20 +117,20 @@ const zh: typeof en = {
   node: {
     none: "选择一个节点", noneText: "这里显示它的尝试、输入、输出、错误和日志。", attempts: "尝试", attempt: (n) => `第 ${n} 次尝试`, worker: "执行器", queued: "排队", ran: "运行", waited: "等待",
     next: "下一步", action: "动作", input: "输入", output: "输出", error: "错误", service: "服务", started: "开始", branches: "分支", logs: "日志", noLogs: "没有日志", child: "子运行", job: "任务",
-    notStarted: "运行尚未进入此节点。", skipped: "运行没有走这条路。", isCopied: "复制", allLogs: "运行的全部日志", round: "轮次", visit: "进入次数", task: "任务", callId: "调用", until: "直到",
+    notStarted: "运行尚未进入此节点。", skipped: "运行没有走这条路。", round: "轮次", visit: "进入次数", task: "任务", until: "直到",
     branchCount: (n) => `${n} 个分支`, moreBranches: (n) => `另有 ${n} 个分支`, back: "全部分支", resize: "面板宽度", form: "问题",
   },
   state: {
     title: "步骤", step: (n, all) => `第 ${n} 步，共 ${all} 步`, changes: "此步的变化", none: "此步没有改变共享状态。", shared: "此步之后的共享状态", signals: "信号", runtime: "显示运行时键（`_rt.*`）",
-    slider: "步骤", added: "新增", changed: "修改", removed: "删除", params: "参数", result: "结果", tooMany: "更多变化未显示。", others: (n) => `其他 ${n} 项变化`, first: "最早", last: "最新", compare: "对比", before: "上一步",
+    slider: "步骤", added: "新增", changed: "修改", removed: "删除", params: "参数", result: "结果", tooMany: "更多变化未显示。", others: (n) => `其他 ${n} 项变化`, first: "最早", last: "最新", before: "上一步",
   },
   events: { kind: "类型", all: "全部类型", entry: "条目", when: "时间", events: "事件", more: "显示更早的条目", newest: "显示更多" },
-  cost: { estimated: "预估", actual: "结算", own: "自身调用", ownActual: "自身调用（结算）", refunded: "已退回", budget: "预算", account: "账户", ledger: "此运行的账本", none: "没有账户为此运行付费。", noRows: "还没有扣费。", time: "时间", kind: "类型", amount: "金额", balance: "余额", node: "节点" },
+  cost: { estimated: "预估", actual: "结算", own: "自身调用", ownActual: "自身调用（结算）", budget: "预算", account: "账户", ledger: "此运行的账本", none: "没有账户为此运行付费。", noRows: "还没有扣费。", time: "时间", kind: "类型", amount: "金额", balance: "余额", node: "节点" },
   definition: { text: "发布的文本", ran: (n) => `运行的是版本 ${n}。`, latest: (n) => `最新版本是 ${n}。`, isLatest: "这是最新版本。", changes: "与最新版本的差异", none: "没有差异。" },
   json: { download: "下载", params: "参数", shared: "共享状态", result: "结果", run: "完整运行" },
   dialog: {
     cancelTitle: (id) => `取消运行 ${id}？`, cancelText: (active) => `${active} 个进行中的节点会停止，未结算的预扣会退回。`, keep: "继续运行", cancelRun: "取消运行",
-    signalTitle: "发送信号", signalKey: "键", signalValue: "值（JSON）", signalSend: "发送信号", badJson: "这不是 JSON。",
+    signalTitle: "发送信号", signalKey: "键", signalValue: "值（JSON）", signalSend: "发送信号", 
     approveTitle: (node) => `批准 ${node}`, rejectTitle: (node) => `拒绝 ${node}`, comment: "备注（随决定保存）", by: "决定人",
     rerunTitle: (node) => `从 ${node} 重跑`, rerunText: "该节点及其后的节点会在新一轮中重新执行。", from: "起始节点", shared: "该节点之前的共享状态（JSON）", sharedHint: "修改过的键会替换状态，其余保持不变。", editShared: "编辑共享状态", rerun: "重跑",
     retryTitle: "重试失败的节点", retry: "重试", retryText: "失败和已取消的节点会在新一轮中重新执行，已完成的保留。",
@@ -139,7 +139,7 @@ const zh: typeof en = {
     continueTitle: (node) => `以结果结束 ${node}`, continueText: "节点会像执行器已回答一样结束。", result: "结果（JSON）", continueRun: "结束节点",
     done: { cancel: "运行正在取消", signal: "信号已发送", decide: "决定已记录", rerun: "运行进入新一轮", retry: "运行进入新一轮", pause: "运行已暂停", resume: "运行继续", step: "已推进一步", budget: "预算已修改", continue: "节点已结束" },
   },
-  ended: "结束", noChildren: "此运行没有启动其他运行。", elapsed: "用时",
+  noChildren: "此运行没有启动其他运行。", 
   keys: { title: "运行", rerun: "重跑", cancel: "取消运行", back: "关闭节点，再返回列表" },
 };
 
