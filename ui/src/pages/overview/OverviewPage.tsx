@@ -1,7 +1,7 @@
 // The first page: figures, charts, and the list of what needs attention.
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import type { ReactNode } from "react";
+import { type ReactNode, useState } from "react";
 import { request } from "../../api/client";
 import type { Attention, Overview, ServiceLoad } from "../../api/console";
 import { PageFrame } from "../../app/PageFrame";
@@ -26,12 +26,15 @@ export function OverviewPage() {
   const [text, setRange] = useSearchState("range", "1h");
   const range = asRange(text);
   const overview = useOverview();
+  // The checklist stays while its steps are done.
+  const [wasEmpty, setWasEmpty] = useState(false);
+  if (overview.data?.is_empty && !wasEmpty) setWasEmpty(true);
   return (
     <PageFrame title={words.title} actions={<Segments label={words.range} value={range} onChange={setRange} items={RANGES.map((id) => ({ id, label: id }))} />}>
       <Panel query={overview} lines={8}>
         {(data) => (
           <>
-            {data.is_empty && <FirstSteps overview={data} />}
+            {(data.is_empty || wasEmpty) && <FirstSteps overview={data} />}
             <Tiles data={data} />
             <Charts range={range} />
             <div className="twocols">
@@ -121,7 +124,7 @@ function AttentionItem({ item }: { item: Attention }) {
   return (
     <li data-kind={item.kind}>
       <span className={`${look?.family ?? "retry"} fg row`}><Icon name={look?.icon ?? "warn"} /></span>
-      <span className="grow"><span className="strong"><Marked text={own ?? item.text} /></span><br /><span className="small dim">{item.since && <><Ago at={item.since} /> · </>}{item.command ? <code>{item.command}</code> : <Marked text={item.text} />}</span></span>
+      <span className="grow"><span className="strong"><Marked text={own ?? item.text} /></span><br /><span className="small dim">{item.since && <Ago at={item.since} />}{item.since && item.command && " · "}{item.command ? <code>{item.command}</code> : own === undefined || item.since ? null : <Marked text={item.text} />}</span></span>
       <Link className="btn sm" to={to} params={params as never}>{words.attention.kinds[item.kind] ?? words.attention.kinds.trouble}</Link>
     </li>
   );
