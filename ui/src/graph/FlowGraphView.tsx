@@ -15,6 +15,8 @@ const ZOOM_MIN = 0.05;
 const ZOOM_MAX = 2;
 const ZOOM_STEP = 1.25;
 const PAD = 12;
+/** From this number of nodes on, boxes begin folded: their counters stand for the nodes inside. */
+const FOLDED_FROM = 400;
 
 interface FlowGraphProps {
   graph: FlowGraph;
@@ -35,8 +37,9 @@ interface FlowGraphProps {
 
 interface View { scale: number; x: number; y: number }
 
-export function FlowGraphView(props: FlowGraphProps) {
-  const { graph, name, overlays, tones, selected, onSelect, onlyProblems, tools, bare, maxHeight = "46vh" } = props;
+export function FlowGraphView({ graph: whole, ...props }: FlowGraphProps) {
+  const [graph, fold] = useFolded(whole);
+  const { name, overlays, tones, selected, onSelect, onlyProblems, tools, bare, maxHeight = "46vh" } = props;
   const words = useWords(graphWords);
   const frame = useRef<HTMLDivElement>(null);
   const [view, setView] = useView(graph, frame);
@@ -64,6 +67,7 @@ export function FlowGraphView(props: FlowGraphProps) {
       {!bare && (
         <div className="strip">
           {tools ?? <span className="grow" />}
+          {fold && <button type="button" className="btn sm quiet" aria-pressed={fold.isFolded} onClick={fold.toggle}>{fold.isFolded ? words.unfold(fold.hidden) : words.fold}</button>}
           <span className="row zooms">
             <button type="button" className="btn sm icon quiet" aria-label={words.zoomOut} title={words.zoomOut} onClick={() => zoom(1 / ZOOM_STEP)}><Icon name="minus" small /></button>
             <span className="zoom">{Math.round(view.scale * 100)} %</span>
@@ -84,6 +88,21 @@ export function FlowGraphView(props: FlowGraphProps) {
       </div>
     </div>
   );
+}
+
+interface Fold { isFolded: boolean; hidden: number; toggle: () => void }
+
+/** The drawing without the nodes inside of boxes, for a large flow; the viewer may unfold it. */
+function useFolded(whole: FlowGraph): [FlowGraph, Fold | undefined] {
+  const isLarge = whole.nodes.length >= FOLDED_FROM && whole.nodes.some((node) => node.box);
+  const [isFolded, setFolded] = useState(true);
+  const folded = useMemo(() => {
+    const nodes = whole.nodes.filter((node) => !node.parent);
+    const ids = new Set(nodes.map((node) => node.id));
+    return { ...whole, nodes, edges: whole.edges.filter((edge) => ids.has(edge.from) && ids.has(edge.to) && edge.kind !== "enter") };
+  }, [whole]);
+  if (!isLarge) return [whole, undefined];
+  return [isFolded ? folded : whole, { isFolded, hidden: whole.nodes.length - folded.nodes.length, toggle: () => setFolded(!isFolded) }];
 }
 
 type DrawingProps = Pick<FlowGraphProps, "graph" | "overlays" | "tones" | "selected" | "onSelect" | "onlyProblems">;
