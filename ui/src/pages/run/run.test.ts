@@ -30,6 +30,12 @@ test("a back-off that goes on ends when the retry is due", () => {
   expect(row?.segments.at(-1)).toMatchObject({ kind: "backoff", from: 500, to: 3000 });
 });
 
+test("after a suspended call lies the wait for its report", () => {
+  const why: WaitReason[] = [{ node: "b", waits_for: "report", text: "" }];
+  const rows = rowsOf([attempt("a", 1, "suspended", 0, 0, 50), attempt("a", 1, "ok", 200, 200, 250), attempt("b", 1, "suspended", 300, 300, 340)], START, why);
+  expect(rows.map((row) => row.segments.map(({ kind, from, to }) => [kind, from, to]))).toEqual([[["ok", 0, 50], ["waiting", 50, 200], ["ok", 200, 250]], [["ok", 300, 340], ["waiting", 340, undefined]]]);
+});
+
 test("rows of nodes inside follow their box, which gets a row of its own", () => {
   const rows = rowsOf([attempt("fan/1/x", 1, "ok", 0, 50, 80), attempt("b", 1, "ok", 90, 90, 95), attempt("fan/0/x", 1, "ok", 0, 10, 70)], START);
   expect(rows.map((row) => row.path)).toEqual(["fan", "fan/0", "fan/0/x", "fan/1", "fan/1/x", "b"]);

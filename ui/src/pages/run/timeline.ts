@@ -12,6 +12,8 @@ export interface Segment {
   /** Absent while it goes on. */
   to?: number;
   attempt: number;
+  /** The meaning of the time until the next segment: after a failure, or after a call that was suspended. */
+  then?: "backoff" | "waiting";
 }
 
 export interface TimelineRow {
@@ -29,7 +31,9 @@ const WAITS = new Set(["waiting", "parked", "suspended", "paused"]);
 
 function kindOf(attempt: AttemptView): SegmentKind {
   if (attempt.kind === "retry" || attempt.status === "retrying") return "backoff";
-  if (WAITS.has(attempt.status)) return attempt.finished_at && attempt.status === "suspended" ? "running" : "waiting";
+  // The worker of a suspended call has answered; the wait for its report follows.
+  if (attempt.status === "suspended" && attempt.finished_at) return "ok";
+  if (WAITS.has(attempt.status)) return "waiting";
   if (attempt.status === "running") return "running";
   if (attempt.status === "ok" || attempt.status === "completed") return "ok";
   if (attempt.status === "canceled") return "canceled";
@@ -43,17 +47,20 @@ function segmentsOf(attempt: AttemptView, start: number): Segment[] {
   if (queued !== undefined && (began === undefined || began - queued >= 1)) {
     segments.push({ kind: "queued", from: at(queued), to: began === undefined ? undefined : at(began), attempt: attempt.attempt });
   }
-  if (began !== undefined) segments.push({ kind: kindOf(attempt), from: at(began), to: ended === undefined ? undefined : at(ended), attempt: attempt.attempt });
+  const kind = kindOf(attempt);
+  const then = kind === "failed" ? "backoff" : kind === "ok" && attempt.status === "suspended" ? "waiting" : undefined;
+  if (began !== undefined) segments.push({ kind, from: at(began), to: ended === undefined ? undefined : at(ended), attempt: attempt.attempt, then });
   return segments;
 }
 
-/** Between two attempts of one visit lies the back-off, where the server lists none. */
-function withBackoff(segments: Segment[]): Segment[] {
+/** Fills the time between two attempts of one visit: the back-off after a failure, the wait after a suspension. */
+function withGaps(segments: Segment[]): Segment[] {
   const all: Segment[] = [];
   for (const segment of segments) {
     const before = all.at(-1);
-    if (before?.kind === "failed" && before.to !== undefined && segment.attempt > before.attempt && segment.from - before.to > 1) {
-      all.push({ kind: "backoff", from: before.to, to: segment.from, attempt: before.attempt });
+    const isSameVisit = before?.then === "waiting" || (before !== undefined && segment.attempt > before.attempt);
+    if (before?.then && before.to !== undefined && isSameVisit && segment.from - before.to > 1) {
+      all.push({ kind: before.then, from: before.to, to: segment.from, attempt: before.attempt });
     }
     all.push(segment);
   }
@@ -63,6 +70,7 @@ function withBackoff(segments: Segment[]): Segment[] {
 /** One row for each path that has attempts, in the order in which they began; nodes inside follow their box. */
 export function rowsOf(attempts: AttemptView[], start: number, why: WaitReason[] = []): TimelineRow[] {
   const retries = new Map(why.filter((reason) => reason.waits_for === "retry").map((reason) => [reason.node, ms(reason.until)]));
+  const suspended = new Set(why.filter((reason) => reason.waits_for === "report").map((reason) => reason.node));
   const rows = new Map<string, TimelineRow>();
   for (const attempt of attempts) {
     const segments = segmentsOf(attempt, start);
@@ -77,7 +85,9 @@ export function rowsOf(attempts: AttemptView[], start: number, why: WaitReason[]
     rows.set(attempt.node, { path: attempt.node, depth: parts.length - 1, name: parts.at(-1) ?? attempt.node, segments, from: first.from });
   }
   for (const row of rows.values()) {
-    row.segments = withBackoff(row.segments.sort((a, b) => a.from - b.from));
+    row.segments = withGaps(row.segments.sort((a, b) => a.from - b.from));
+    const ended = row.segments.at(-1);
+    if (suspended.has(row.path) && ended?.to !== undefined) row.segments.push({ kind: "waiting", from: ended.to, attempt: ended.attempt });
     const last = row.segments.at(-1);
     const retry = retries.get(row.path);
     // A back-off ends at a known time in the future.
