@@ -1,4 +1,4 @@
-import { useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useDeferredValue, useState } from "react";
 import { request } from "../api/client";
@@ -41,7 +41,7 @@ function useTargets(text: string): { targets: Target[]; error: unknown } {
     queryKey: ["search", text],
     queryFn: ({ signal }) => request<{ items: SearchHit[] }>("GET", "/api/v1/search", { query: { q: text, limit: 10 }, signal }),
     enabled: text.trim().length > 0,
-    placeholderData: (old) => old,
+    placeholderData: keepPreviousData,
   });
   const needle = text.trim().toLowerCase();
   const pages = NAV_PAGES.map((page) => ({ key: page.path, kind: words.find.pages, title: words.nav[page.id], to: page.path }))

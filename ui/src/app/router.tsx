@@ -44,9 +44,3 @@ export const router = createRouter({
   defaultPreload: "intent",
   scrollRestoration: true,
 });
-
-declare module "@tanstack/react-router" {
-  interface Register {
-    router: typeof router;
-  }
-}
