@@ -47,7 +47,7 @@ function places(state: EditorState): Place[] {
 
 /** The range of a problem: the place of its path, else its line. */
 function rangeOf(state: EditorState, all: Place[], problem: EditorProblem): { from: number; to: number } {
-  const path = (problem.pointer !== undefined ? parsePointer(problem.pointer) : undefined) ?? parsePath(problem.path);
+  const path = (problem.pointer ? parsePointer(problem.pointer) : undefined) ?? parsePath(problem.path);
   const place = path && path.length > 0 ? placeOf(all, path) : undefined;
   if (place) {
     const isWhole = place.path.length === path?.length;
