@@ -1,4 +1,4 @@
-import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { notifyManager, QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 import { createRoot } from "react-dom/client";
 import { ApiError } from "./api/client";
@@ -12,6 +12,9 @@ import "./styles/shell.css";
 if (!location.pathname.startsWith("/ui/")) {
   history.replaceState(null, "", `/ui${location.pathname}${location.search}${location.hash}`);
 }
+
+// A patch of the event stream reaches the page in the same task.
+notifyManager.setScheduler(queueMicrotask);
 
 const client = new QueryClient({
   defaultOptions: {

@@ -143,6 +143,7 @@ async fn config(flags: &DevArgs, examples: &Examples) -> Result<ServerConfig> {
         allow_worker_net: false,
         name: "dev".to_owned(),
         worker_ttl: Duration::from_secs(15),
+        poll_lease: Duration::from_secs(600),
         worker_refresh: Duration::from_secs(5),
         drain: DRAIN,
         hosts: Vec::new(),

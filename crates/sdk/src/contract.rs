@@ -9,6 +9,7 @@ mod action;
 mod audit;
 mod doctor;
 mod flow;
+mod graph;
 mod job;
 mod price;
 mod problem;
@@ -39,6 +40,10 @@ pub use flow::{
     FlowDiff, FlowInfo, FlowRequest, InstantiateRequest, ProblemSeverity, PublishResponse, Validation,
     ValidationProblem, Version, VersionRequest, VersionSummary,
 };
+pub use graph::{
+    FlowGraph, GraphArea, GraphDirection, GraphEdge, GraphEdgeKind, GraphEdgeWhen, GraphNode, GraphNodeKind,
+    GraphQuery, GraphSvgQuery, RunGraphQuery,
+};
 pub use job::{
     JobAttempt, JobCost, JobCreated, JobDetail, JobRetry, JobStatus, JobSummary, JobsCreated, JobsQuery,
     NewJob, NewJobs,
@@ -51,7 +56,7 @@ pub use pull::{
 };
 pub use query::{
     ApprovalsQuery, DiffQuery, FlowsQuery, ListOrder, LogsQuery, PageQuery, RunsQuery, StartQuery,
-    StateQuery, WidePageQuery,
+    StateQuery, WidePageQuery, WorkersQuery,
 };
 pub use queue::{
     DeadLetter, DeadLetterGroupInfo, DeadLetterGroups, DeadLetterItem, DeadLetterRefusal, DeadLetters,
@@ -83,7 +88,7 @@ pub use time::Time;
 pub use trace::{
     ChangeEvent, EndEvent, JournalEntry, LogLevel, LogLine, NodeAttemptInfo, WaitReason, Why, WorkerLogLine,
 };
-pub use worker::{Health, Readiness, WorkerInfo, WorkerTask, Workers};
+pub use worker::{Health, Readiness, RefusedWorker, WorkerInfo, WorkerTask, Workers};
 
 /// One page of a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -10,6 +10,7 @@ mod extract;
 mod fields;
 mod guard;
 mod host;
+mod ignored;
 mod job;
 mod listen;
 mod native;

@@ -9,6 +9,7 @@ mod definition;
 mod diff;
 mod doctor;
 mod flow;
+mod graph;
 mod health;
 mod job;
 mod log;
@@ -43,6 +44,8 @@ fn flow_routes() -> OpenApiRouter<App> {
         .routes(routes!(flow::versions, flow::publish))
         .routes(routes!(flow::version))
         .routes(routes!(diff::diff))
+        .routes(routes!(graph::flow))
+        .routes(routes!(graph::svg))
         .routes(routes!(template::instantiate))
         .routes(routes!(start::start))
         .routes(routes!(stats::flow))
@@ -52,6 +55,7 @@ fn run_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(run::list))
         .routes(routes!(run::show))
+        .routes(routes!(graph::run))
         .routes(routes!(round::state))
         .routes(routes!(round::state_diff))
         .routes(routes!(trace::attempts))

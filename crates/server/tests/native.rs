@@ -24,6 +24,8 @@ mod fault;
 mod flow;
 #[path = "native/grant.rs"]
 mod grant;
+#[path = "native/graph.rs"]
+mod graph;
 #[path = "native/hostile.rs"]
 mod hostile;
 #[path = "native/job.rs"]

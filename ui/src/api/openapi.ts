@@ -1,4 +1,4 @@
-// shape e69c53888a4b0d0a99a8a2f990a1fcf488bae03a8cbbfa956a49250816d734be
+// shape aadb434888fd01249bc19405886fd566a312d026fda5e8495b00e737b487cf27
 // Generated from the server's OpenAPI document by `./x types`. Do not edit.
 
 /** A page of a list; `next` is the cursor of the following page. */

@@ -1,6 +1,6 @@
 // The drawing of a flow: nodes and edges at the places that the server computed, with zoom, pan and a keyboard walk.
 import { type KeyboardEvent, memo, type ReactNode, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
-import type { FlowGraph } from "../api/console";
+import type { FlowGraph, GraphNode } from "../api/console";
 import { commonWords } from "../words/common";
 import { graphWords } from "../words/graph";
 import { useWords } from "../words/language";
@@ -95,15 +95,22 @@ const Drawing = memo(function Drawing({ graph, overlays, tones, selected, onSele
   const [boxes, leaves] = useMemo(() => [graph.nodes.filter((node) => node.box), graph.nodes.filter((node) => !node.box)], [graph]);
   const stop = selected && graph.nodes.some((node) => node.id === selected) ? selected : firstNode(graph);
   const states = useMemo(() => graph.edges.map((edge) => (overlays ? edgeState(edge, overlays) : "open")), [graph, overlays]);
-  const shape = (node: FlowGraph["nodes"][number]) => {
+  // The element of a node is made again only when something of it changes: React then passes over the others.
+  const drawn = useRef(new Map<string, { of: unknown[]; element: ReactNode }>());
+  const shape = (node: GraphNode) => {
     const overlay = overlays?.get(node.id);
+    const of = [node, overlay, overlays !== undefined, tones?.get(node.id), node.id === selected, node.id === stop, onlyProblems, onSelect, word];
+    const before = drawn.current.get(node.id);
+    if (before && of.every((one, n) => one === before.of[n])) return before.element;
     const mark: NodeMark = overlays ? markOf(overlay, word) : {};
-    return (
+    const element = (
       <NodeShape
         key={node.id} node={node} {...mark} tone={tones?.get(node.id)} isSelected={node.id === selected} isTabStop={node.id === stop}
         isFaded={onlyProblems === true && !isProblem(overlay)} onSelect={onSelect}
       />
     );
+    drawn.current.set(node.id, { of, element });
+    return element;
   };
   return (
     <>

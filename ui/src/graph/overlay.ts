@@ -89,11 +89,12 @@ export function overlayOf(graph: FlowGraph, states: Record<string, NodeInfo>, wh
   for (const [path, info] of Object.entries(states)) {
     const id = index.find(path);
     if (id === undefined) continue;
-    const overlay = overlays.get(id);
+    let overlay = overlays.get(id);
     if (!overlay) {
-      overlays.set(id, { status: info.status, info, total: 1, counts: { [info.status]: 1 }, progress: fanProgress(info), attempts: info.attempts ?? 0 });
+      overlays.set(id, alone(info));
       continue;
     }
+    if (overlay.info) overlays.set(id, (overlay = { ...overlay, counts: { ...overlay.counts } }));
     overlay.total += 1;
     overlay.counts[info.status] = (overlay.counts[info.status] ?? 0) + 1;
     overlay.info = undefined;
@@ -101,14 +102,24 @@ export function overlayOf(graph: FlowGraph, states: Record<string, NodeInfo>, wh
     if (severity(info.status) < severity(overlay.status)) overlay.status = info.status;
   }
   for (const reason of why) {
-    const overlay = reason.waits_for === "retry" ? overlays.get(index.find(reason.node) ?? "") : undefined;
-    if (overlay) overlay.retryAt = ms(reason.until);
+    const id = reason.waits_for === "retry" ? index.find(reason.node) : undefined;
+    const overlay = id === undefined ? undefined : overlays.get(id);
+    if (id !== undefined && overlay?.total === 1 && overlay.status === "retrying") overlays.set(id, { ...overlay, retryAt: ms(reason.until) });
   }
   for (const overlay of overlays.values()) {
-    overlay.retryAt = overlay.total === 1 && overlay.status === "retrying" ? overlay.retryAt : undefined;
     if (overlay.total > 1) overlay.progress = { done: sum(overlay.counts, DONE), total: overlay.total };
   }
   return overlays;
+}
+
+const known = new WeakMap<NodeInfo, NodeOverlay>();
+
+/** The overlay of a node with one path. It is the same object for as long as the state is, so that a patch renders only
+ * the nodes that it changes. */
+function alone(info: NodeInfo): NodeOverlay {
+  const overlay = known.get(info) ?? { status: info.status, info, total: 1, counts: { [info.status]: 1 }, progress: fanProgress(info), attempts: info.attempts ?? 0 };
+  known.set(info, overlay);
+  return overlay;
 }
 
 function fanProgress(info: NodeInfo): NodeOverlay["progress"] {

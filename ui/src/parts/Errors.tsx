@@ -4,6 +4,7 @@ import { commonWords } from "../words/common";
 import { useWords } from "../words/language";
 import { CopyButton } from "./Copy";
 import { Icon } from "./Icon";
+import { Marked } from "./Marked";
 
 /** An error of the API: its code, its text, the places that are wrong, the request id and a retry. */
 export function ErrorPanel({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
@@ -16,9 +17,9 @@ export function ErrorPanel({ error, onRetry }: { error: unknown; onRetry?: () =>
         <Icon name="x" small /><span>{problem.code}</span><span className="grow" />
         {problem.requestId && <span className="mono">{problem.requestId} <CopyButton text={problem.requestId} /></span>}
       </div>
-      <p>{problem.code === "network" ? words.network : problem.message}</p>
+      <p><Marked text={problem.code === "network" ? words.network : problem.message} /></p>
       {places.length > 0 && (
-        <ul>{places.slice(0, 20).map((place, n) => <li key={n}><code>{place.path}</code> {place.reason}{place.hint ? ` ${words.hint(place.hint)}` : ""}</li>)}</ul>
+        <ul>{places.slice(0, 20).map((place, n) => <li key={n}><code>{place.path}</code> <Marked text={place.reason} />{place.hint ? ` ${words.hint(place.hint)}` : ""}</li>)}</ul>
       )}
       {problem.retryAfter !== undefined && <p className="small dim">{words.retryIn(problem.retryAfter)}</p>}
       {onRetry && <div><button type="button" className="btn sm" onClick={onRetry}>{words.retry}</button></div>}

@@ -168,6 +168,7 @@ fn settings(config: &ServerConfig) -> Settings {
         script_user: config.scripts.user.as_ref().map(|(user, _)| *user),
         allow_worker_net: config.allow_worker_net,
         worker_ttl: config.worker_ttl,
+        poll_lease: config.poll_lease,
         worker_refresh: config.worker_refresh,
         call_timeout: config.limits.call_timeout,
         service_calls_max: config.limits.service_calls,

@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use super::{Client, EventStream, Repeat, with_query};
 use crate::contract::{
-    Budget, Cancel, Continue, DryRun, DryRunQuery, JournalEntry, List, LogLine, LogsQuery, NoBody,
-    NodeAttemptInfo, PageQuery, RerunRequest, RunDetail, RunRequest, RunState, RunStats, RunSummary,
-    RunsQuery, Signal, StartQuery, StartResponse, StateDiff, StateDiffQuery, StateQuery, Why,
+    Budget, Cancel, Continue, DryRun, DryRunQuery, FlowGraph, JournalEntry, List, LogLine, LogsQuery, NoBody,
+    NodeAttemptInfo, PageQuery, RerunRequest, RunDetail, RunGraphQuery, RunRequest, RunState, RunStats,
+    RunSummary, RunsQuery, Signal, StartQuery, StartResponse, StateDiff, StateDiffQuery, StateQuery, Why,
 };
 use crate::error::ClientError;
 
@@ -49,6 +49,11 @@ impl RunsApi<'_> {
         let url = with_query(self.client.native(&["flows", flow, "runs"]), &query);
         let repeat = if run.request_id.is_some() { Repeat::Harmless } else { Repeat::Never };
         self.client.call(Method::POST, url, Some(run), Duration::from_millis(wait_ms), repeat).await
+    }
+
+    /// The graph of the version that a run executes, laid out.
+    pub async fn graph(self, run: &str, query: &RunGraphQuery) -> Result<FlowGraph, ClientError> {
+        self.client.get(with_query(self.client.native(&["runs", run, "graph"]), query)).await
     }
 
     /// Waits until a run has ended, however long; `None` = not within `at_most`. A server that goes away meanwhile is

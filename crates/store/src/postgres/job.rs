@@ -27,6 +27,7 @@ macro_rules! rows_of {
 
 mod change;
 mod keys;
+mod outline;
 mod ready;
 
 use tokio_postgres::Row;
@@ -57,6 +58,9 @@ pub(super) use keys::ALL as KEYS;
 pub(super) use keys::{held, ready_by_key};
 #[cfg(test)]
 pub(super) use ready::ALL as READY;
+#[cfg(test)]
+pub(super) use outline::ALL as OUTLINES;
+pub(super) use outline::job_outlines;
 pub(super) use ready::{ready, ready_cursors};
 
 const SOURCE: Source<JobRow, JobId> = Source {

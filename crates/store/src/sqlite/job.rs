@@ -9,6 +9,7 @@ macro_rules! columns {
 
 mod change;
 mod keys;
+mod outline;
 mod ready;
 
 use rusqlite::{Connection, Row, params};
@@ -36,6 +37,9 @@ pub(super) use keys::ALL as KEYS;
 pub(super) use keys::{held, ready_by_key};
 #[cfg(test)]
 pub(super) use ready::ALL as READY;
+#[cfg(test)]
+pub(super) use outline::ALL as OUTLINES;
+pub(super) use outline::job_outlines;
 pub(super) use ready::{ready, ready_cursors};
 
 const SOURCE: ListSelect = ListSelect {

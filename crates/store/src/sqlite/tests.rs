@@ -8,10 +8,11 @@ use rusqlite::Connection;
 use super::*;
 
 /// All constant statements.
-const ALL: [&[&str]; 30] = [
+const ALL: [&[&str]; 32] = [
     check::ALL,
     schema::ALL,
     flow::ALL,
+    foreign::ALL,
     writer_cache::ALL,
     journal::ALL,
     run::ALL,
@@ -21,6 +22,7 @@ const ALL: [&[&str]; 30] = [
     job::CHANGES,
     job::READY,
     job::KEYS,
+    job::OUTLINES,
     depth::ALL,
     dead_letter::ALL,
     queue::ALL,

@@ -1,11 +1,12 @@
 import { useQuery } from "@tanstack/react-query";
-import { type PointerEvent, useCallback, useMemo, useState } from "react";
+import { memo, type PointerEvent, useCallback, useMemo, useState } from "react";
 import { request, store, stored } from "../../api/client";
 import type { FlowGraph, RunView } from "../../api/console";
 import { useSearchParams } from "../../app/search-state";
 import { FlowGraphView } from "../../graph/FlowGraphView";
 import { nodeOf, type NodeOverlay, overlayOf, tally } from "../../graph/overlay";
 import { ErrorPanel } from "../../parts/Errors";
+import { useIsPhone } from "../../parts/media";
 import { Segments } from "../../parts/Tabs";
 import { ms } from "../../format/time";
 import { graphWords } from "../../words/graph";
@@ -26,18 +27,18 @@ export function GraphTab({ view, onAction }: { view: RunView; onAction: (action:
   const selected = search.node ?? troubled(view);
   const drawn = graph && selected ? nodeOf(graph, selected)?.id : undefined;
   const width = usePanelWidth();
+  const isPhone = useIsPhone();
   const words = useWords(runWords).node;
   return (
     <div className="split" style={{ "--panel": `${width.value}px` } as React.CSSProperties}>
       <div className="panes">
-        <div className="wide">
+        {isPhone ? <PhoneList view={view} graph={graph} selected={selected} onSelect={select} /> : <div>
           {error ? <div className="panel"><ErrorPanel error={error} /></div> : graph && (
             <FlowGraphView graph={graph} name={view.run.flow.slice(0, 80)} overlays={overlays} selected={drawn} onSelect={select} onlyProblems={search.problems === "1"}
               tools={<GraphTools graph={graph} overlays={overlays} direction={direction} onTurn={turn} onSelect={select} />} />
           )}
           <Timeline view={view} selected={selected} onSelect={select} />
-        </div>
-        <PhoneList view={view} graph={graph} selected={selected} onSelect={select} />
+        </div>}
       </div>
       <div className="grip wide" role="separator" aria-orientation="vertical" aria-label={words.resize} tabIndex={0} aria-valuenow={width.value} aria-valuemin={280} aria-valuemax={720} onPointerDown={width.drag} onKeyDown={width.key} />
       <aside className="nodepane">
@@ -85,7 +86,7 @@ function GraphTools({ graph, overlays, direction, onTurn, onSelect }: { graph: F
   );
 }
 
-function FindNode({ graph, onSelect }: { graph: FlowGraph; onSelect: (id: string) => void }) {
+const FindNode = memo(function FindNode({ graph, onSelect }: { graph: FlowGraph; onSelect: (id: string) => void }) {
   const words = useWords(graphWords);
   const find = (text: string) => {
     const needle = text.toLowerCase();
@@ -98,7 +99,7 @@ function FindNode({ graph, onSelect }: { graph: FlowGraph; onSelect: (id: string
       <datalist id="graph-nodes">{graph.nodes.slice(0, 500).map((node) => <option key={node.id} value={node.id} />)}</datalist>
     </>
   );
-}
+});
 
 function PhoneList({ view, graph, selected, onSelect }: { view: RunView; graph: FlowGraph | undefined; selected: string | undefined; onSelect: (id: string) => void }) {
   const start = ms(view.run.created_at) ?? 0;

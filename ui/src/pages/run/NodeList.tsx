@@ -31,7 +31,7 @@ export function NodeList({ view, graph, rows, start, selected, onSelect }: NodeL
   const paths = [...new Set([...Object.keys(view.node_states), ...(graph?.nodes ?? []).filter((node) => !node.id.includes("*") && node.kind !== "end").map((node) => node.id)])]
     .sort((a, b) => (places.get(a) ?? places.get(a.replace(/\/.*/, "")) ?? 1e9) - (places.get(b) ?? places.get(b.replace(/\/.*/, "")) ?? 1e9) || a.localeCompare(b, "en", { numeric: true }));
   return (
-    <ul className="nodes narrow" style={{ "--now": now, "--span": now * 1.02 } as CSSProperties}>
+    <ul className="nodes" style={{ "--now": now, "--span": now * 1.02 } as CSSProperties}>
       {paths.slice(0, SHOWN).map((path) => <Item key={path} path={path} view={view} row={bars.get(path)} isSelected={path === selected} onSelect={onSelect} />)}
     </ul>
   );

@@ -23,7 +23,9 @@ interface TimelineProps {
 export function Timeline({ view, selected, onSelect }: TimelineProps) {
   const words = useWords(runWords).timeline;
   const { start, end } = bounds(view);
-  const rows = useMemo(() => rowsOf(view.attempts, start, view.why), [view.attempts, start, view.why]);
+  // Each patch brings new reasons; only the ends of back-offs matter here.
+  const retries = view.why.filter((reason) => reason.waits_for === "retry");
+  const rows = useMemo(() => rowsOf(view.attempts, start, retries), [view.attempts, start, retries.map((reason) => `${reason.node} ${reason.until}`).join()]);
   const scroller = useRef<HTMLDivElement>(null);
   const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => ROW, overscan: 8 });
   return (

@@ -5,8 +5,10 @@ import { actor, call } from "../../api/client";
 import type { RunView } from "../../api/console";
 import type { DryRun } from "../../api/openapi";
 import { count, money, tail } from "../../format/number";
+import { quoted } from "../../format/shell";
 import { ActionDialog } from "../../parts/ActionDialog";
 import { ErrorPanel } from "../../parts/Errors";
+import { JsonField } from "../../parts/JsonField";
 import { toast } from "../../parts/Toasts";
 import { useWords } from "../../words/language";
 import { runWords } from "../../words/run";
@@ -45,26 +47,12 @@ function useDone(key: keyof (typeof runWords)["en"]["dialog"]["done"]) {
   };
 }
 
-/** A word for a shell. */
-export const quoted = (text: string) => (/^[\w.@:/=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
-
 function parsed(text: string): { value: unknown } | undefined {
   try {
     return { value: JSON.parse(text) as unknown };
   } catch {
     return undefined;
   }
-}
-
-function JsonField({ label, value, onChange, hint }: { label: string; value: string; onChange: (text: string) => void; hint?: string }) {
-  const words = useWords(runWords).dialog;
-  const isBad = parsed(value) === undefined;
-  return (
-    <label className="field"><span>{label}</span>
-      <textarea className="input mono" value={value} onChange={(event) => onChange(event.target.value)} aria-invalid={isBad} spellCheck={false} />
-      {isBad ? <small className="err">{words.badJson}</small> : hint && <small>{hint}</small>}
-    </label>
-  );
 }
 
 const ACTIVE = new Set(["running", "waiting", "retrying", "suspended", "queued", "parked"]);

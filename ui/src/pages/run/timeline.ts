@@ -109,7 +109,7 @@ function withBoxes(rows: TimelineRow[]): TimelineRow[] {
   }
   const ordered: TimelineRow[] = [];
   const add = (path: string) => {
-    for (const row of (children.get(path) ?? []).sort((a, b) => a.from - b.from)) {
+    for (const row of (children.get(path) ?? []).sort((a, b) => a.from - b.from || a.path.localeCompare(b.path, "en", { numeric: true }))) {
       ordered.push(row);
       add(row.path);
     }
