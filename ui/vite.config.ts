@@ -5,7 +5,7 @@ import { defineConfig } from "vitest/config";
 const server = process.env.WINDLASS_URL ?? "http://127.0.0.1:8070";
 const passed = ["/api", "/openapi.json", "/docs", "/healthz", "/readyz"];
 
-const proxy = Object.fromEntries(passed.map((path) => [path, { target: server, changeOrigin: true }]));
+const proxy = Object.fromEntries(passed.map((path) => [path, { target: server, changeOrigin: true, headers: { origin: server } }]));
 
 export default defineConfig({
   base: "/ui/",

@@ -12,7 +12,7 @@ export function Tabs({ items, current, label, param = "tab" }: { items: TabItem[
   return (
     <nav className="tabs" aria-label={label}>
       {items.map(({ id, label: text, count }, n) => (
-        <Link key={id} to="." search={(old: Record<string, unknown>) => ({ ...old, [param]: n === 0 ? undefined : id })} replace resetScroll={false} activeProps={{}} aria-current={id === current ? "page" : undefined}>
+        <Link key={id} to="." search={(old: Record<string, unknown>) => ({ ...old, [param]: n === 0 ? undefined : id })} replace resetScroll={false} activeProps={{}} activeOptions={{ exact: true, explicitUndefined: true }} aria-current={id === current ? "page" : undefined}>
           {text}{count !== undefined && <small>{count}</small>}
         </Link>
       ))}

@@ -17,7 +17,7 @@ const en = {
   form: {
     createTitle: "New schedule", editTitle: (name: string) => `Edit ${name}`, name: "Name", target: "Starts", flow: "Run of a flow", job: "Job", flowName: "Flow", params: "Params", queue: "Queue", jobName: "Job name", payload: "Payload", version: "Version", versionHint: "empty: the newest at that time",
     cron: "Cron expression", cronHint: "minute hour day month weekday; with seconds first: six fields", zone: "Time zone", overlap: "While one still runs", catchup: "Missed times", dst: "Times that a clock change skips or repeats", window: "Not older than", account: "Account",
-    overlaps: { skip: "drop the new one", queue: "queue it", cancel: "cancel the running one", allow: "start both" } as Record<string, string>,
+    overlaps: { skip: "drop the new one", queue: "wait for its end", cancel: "cancel the running one", allow: "start both" } as Record<string, string>,
     catchups: { none: "drop", last: "fire the latest", all: "fire all" } as Record<string, string>, dsts: { shift: "shift: after the gap, once", skip: "skip", twice: "twice" } as Record<string, string>,
     submit: "Create", save: "Save", created: (name: string) => `${name} created`, saved: (name: string) => `${name} changed`, hours: "hours",
   },
