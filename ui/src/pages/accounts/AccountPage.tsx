@@ -111,7 +111,7 @@ function SumCheck({ id }: { id: string }) {
 function LedgerTable({ entries }: { entries: LedgerEntry[] }) {
   const words = useWords(accountsWords);
   return (
-    <div className="frame"><div className="scroll"><table>
+    <div className="frame"><div className="scroll" tabIndex={0}><table>
       <thead><tr><th>{words.entry.at}</th><th>{words.entry.kind}</th><th className="num">{words.entry.amount}</th><th className="num">{words.entry.balance}</th><th>{words.entry.for}</th><th>{words.entry.key}</th></tr></thead>
       <tbody>{entries.map((entry) => (
         <tr key={entry.seq}>

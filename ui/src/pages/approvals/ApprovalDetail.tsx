@@ -155,7 +155,7 @@ export function DecidedDetail({ line, onBack }: { line: AuditLine; onBack: () =>
       {line.result !== "done" && <p className="err">{line.result} {line.status} {line.code}</p>}
       <Panel query={journal}>
         {(decisions) => (
-          <div className="frame"><div className="scroll"><table>
+          <div className="frame"><div className="scroll" tabIndex={0}><table>
             <thead><tr><th>{words.head.at}</th><th>{words.head.who}</th><th>{words.head.node}</th><th>{words.head.decision}</th><th>{words.head.comment}</th></tr></thead>
             <tbody>{decisions.map((one, n) => <tr key={n}><td><Clock at={one.at} /></td><td className="cut">{one.by ?? "–"}</td><td className="cut"><code>{one.node}</code></td><td className="cut"><code>{JSON.stringify(one.decision)?.slice(0, 120)}</code></td><td className="clip" title={one.comment}>{one.comment ?? ""}</td></tr>)}</tbody>
           </table></div></div>

@@ -126,7 +126,7 @@ export function CodeEditor(props: CodeEditorProps) {
           lineNumbers(), foldGutter(), lintGutter(), history(), drawSelection(), indentOnInput(), bracketMatching(), highlightActiveLine(), highlightActiveLineGutter(),
           syntaxHighlighting(colours), syntaxHighlighting(defaultHighlightStyle, { fallback: true }), autocompletion({ override: [complete(words)], activateOnTyping: true }),
           keymap.of([...completionKeymap, ...lintKeymap, ...foldKeymap, ...historyKeymap, ...defaultKeymap, indentWithTab]),
-          EditorView.contentAttributes.of({ "aria-label": latest.current.label, spellcheck: "false", autocorrect: "off", autocapitalize: "off" }),
+          EditorView.contentAttributes.of({ "aria-label": latest.current.label, tabindex: "0", spellcheck: "false", autocorrect: "off", autocapitalize: "off" }),
           mode.current.of(latest.current.language === "json" ? json() : yaml()),
           EditorView.updateListener.of((update) => {
             if (update.docChanged) latest.current.onChange(update.state.doc.toString());

@@ -163,7 +163,7 @@ function Durations({ flow }: { flow: FlowDetail }) {
   return (
     <Panel query={stats}>
       {({ by_node }) => by_node.length === 0 ? <p className="dim">{words.none}</p> : (
-        <div className="frame"><div className="scroll"><table>
+        <div className="frame"><div className="scroll" tabIndex={0}><table>
           <thead><tr><th>{words.node}</th><th className="num">{words.ended}</th><th className="num">{words.failed}</th><th className="num">{words.p50}</th><th className="num">{words.p95}</th><th className="num">{words.max}</th><th className="num">{words.wait}</th><th className="num">{words.total}</th></tr></thead>
           <tbody>{by_node.map((node) => (
             <tr key={node.node}><td className="cut mono">{node.node}</td><td className="num">{node.succeeded + node.failed}</td><td className={`num${node.failed > 0 ? " err" : " faint"}`}>{node.failed}</td><td className="num">{span(node.duration_ms.p50)}</td><td className="num">{span(node.duration_ms.p95)}</td><td className="num dim">{span(node.duration_ms.max)}</td><td className="num dim">{span(node.waiting_ms?.p95)}</td><td className="num dim">{span(node.total_ms)}</td></tr>

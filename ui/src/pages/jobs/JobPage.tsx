@@ -107,7 +107,7 @@ export function Attempts({ id }: { id: string }) {
     <Panel query={list} lines={2}>
       {(attempts) => (
         <>
-          <div className="frame"><div className="scroll">
+          <div className="frame"><div className="scroll" tabIndex={0}>
             <table>
               <thead><tr><th className="num">{words.job.attempt}</th><th>{words.job.status}</th><th>{words.detail.worker}</th><th>{words.detail.started}</th><th className="num">{words.detail.took}</th><th>{words.job.error}</th></tr></thead>
               <tbody>

@@ -38,7 +38,7 @@ function TimeTable({ runs }: { runs: NextRuns }) {
   const { zone } = useSettings();
   if (runs.next_runs.length === 0) return <p className="dim">{words.never}</p>;
   return (
-    <div className="frame"><div className="scroll">
+    <div className="frame"><div className="scroll" tabIndex={0}>
       <table className="times">
         <thead><tr><th>{words.own} · {runs.timezone}</th><th>{zone === "utc" ? words.utc : words.viewer}</th><th className="num">{words.inTime}</th></tr></thead>
         <tbody>

@@ -98,7 +98,7 @@ function StartedTable({ rows }: { rows: { to: "run" | "job"; id: string; name: s
   const words = useWords(schedulesWords);
   if (rows.length === 0) return <p className="dim">{words.detail.noneStarted}</p>;
   return (
-    <div className="frame"><div className="scroll"><table><tbody>
+    <div className="frame"><div className="scroll" tabIndex={0}><table><tbody>
       {rows.map((row) => (
         <tr key={row.id}><td><StatusWord status={row.status} /></td><td className="cut"><StartedLink of={row.to === "run" ? { run_id: row.id } : { task_id: row.id }}><span className="mono">{shortId(row.id)}</span></StartedLink></td><td className="dim"><Ago at={row.at} /></td><td className="num dim"><Elapsed from={row.at} to={row.end} /></td></tr>
       ))}

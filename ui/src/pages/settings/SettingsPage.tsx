@@ -96,7 +96,7 @@ function AboutServer() {
               <dt>{words.up}</dt><dd>{duration(info.up_ms)}</dd>
               {stats.data && <><dt>{words.memory}</dt><dd>{stats.data.process.resident_bytes != null ? bytes(stats.data.process.resident_bytes) : "–"}</dd></>}
             </dl>
-            <div className="frame"><div className="scroll"><table aria-label={words.settings}>
+            <div className="frame"><div className="scroll" tabIndex={0}><table aria-label={words.settings}>
               <thead><tr><th>{words.setting}</th><th>{words.value}</th></tr></thead>
               <tbody>{Object.entries(info.settings).map(([name, value]) => <tr key={name}><td className="mono">{name}</td><td className="text" style={{ whiteSpace: "normal" }}>{shown(name, value)}</td></tr>)}</tbody>
             </table></div></div>

@@ -57,7 +57,7 @@ function Demand({ services }: { services: ServiceLoad[] }) {
     <section className="frame demand">
       <header><span className="strong">{words.demand}</span><span className="dim wide">{words.demandNote}</span><span className="grow" /><span className="small dim wide legend">{words.legend.queued} <i className="busy" />{words.legend.busy} <i className="free" />{words.legend.free}</span></header>
       {services.length === 0 ? <p className="dim" style={{ padding: "var(--s3)" }}>{words.noServices}</p> : (
-        <div className="scroll"><table>
+        <div className="scroll" tabIndex={0}><table>
           <thead><tr><th>{words.head.service}</th><th className="num">{words.head.queued}</th><th className="num wide">{words.head.demand}</th><th className="wide">{words.head.supply}</th><th>{words.head.busy}</th><th>{words.head.verdict}</th></tr></thead>
           <tbody>{shown.map((service) => <ServiceRow key={service.name} service={service} most={most} widest={widest} />)}</tbody>
         </table></div>
