@@ -5,9 +5,7 @@ import { defineConfig } from "vitest/config";
 const server = process.env.WINDLASS_URL ?? "http://127.0.0.1:8070";
 const passed = ["/api", "/openapi.json", "/docs", "/healthz", "/readyz"];
 
-// The server refuses actions of pages of another origin; during development the page has one.
-const target = { target: server, changeOrigin: true, configure: (proxy: { on: (event: "proxyReq", listener: (request: { removeHeader: (name: string) => void }) => void) => void }) => proxy.on("proxyReq", (request) => request.removeHeader("origin")) };
-const proxy = Object.fromEntries(passed.map((path) => [path, target]));
+const proxy = Object.fromEntries(passed.map((path) => [path, { target: server, changeOrigin: true, headers: { origin: server } }]));
 
 export default defineConfig({
   base: "/ui/",

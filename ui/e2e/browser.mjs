@@ -1,16 +1,24 @@
 // Helpers of the end-to-end tests: a Chromium, pages in a theme, a language and a width, and checks that every page
 // must pass.
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { delimiter, join } from "node:path";
 import { chromium } from "playwright-core";
 
 export const WIDE = { width: 1400, height: 900 };
 export const PHONE = { width: 375, height: 812 };
 
+/** The path of a program: as it is given, or where PATH has it. */
+function executable(name) {
+  if (name.includes("/")) return name;
+  const directory = (process.env.PATH ?? "").split(delimiter).find((one) => existsSync(join(one, name)));
+  return directory ? join(directory, name) : name;
+}
+
 /** Starts the Chromium of this machine; `CHROMIUM` names another one. */
 export function launch() {
   return chromium.launch({
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    executablePath: executable(process.env.CHROMIUM ?? "chromium"),
     // Root has no sandbox in a container; shared memory is small there.
     args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
   });

@@ -13,6 +13,9 @@ interface DialogProps {
   onSubmit?: () => void;
 }
 
+/** The element that has the focus at first: a field, or the button of the action. */
+const FIRST = ".body :is(input, textarea, select):not(:disabled), footer button[type=submit]:not(:disabled)";
+
 /** A modal dialog on the native element: the browser keeps the focus inside, closes it on Escape and returns the focus. */
 export function Dialog({ title, subtitle, children, footer, wide, onClose, onSubmit }: DialogProps) {
   const words = useWords(commonWords).action;
@@ -23,6 +26,8 @@ export function Dialog({ title, subtitle, children, footer, wide, onClose, onSub
     // The element must be back in the document before it can get the focus again.
     const before = document.activeElement as HTMLElement | null;
     if (dialog && !dialog.open) dialog.showModal();
+    // The browser would take the first button, which closes: the first field is nearer to what a person wants to do.
+    dialog?.querySelector<HTMLElement>(FIRST)?.focus();
     return () => {
       dialog?.close();
       if (before?.isConnected) before.focus({ preventScroll: true });

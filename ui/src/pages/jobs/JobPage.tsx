@@ -49,16 +49,16 @@ function JobButtons({ job }: { job: JobDetail }) {
       {isOpen(job) && <button type="button" className="btn danger" onClick={() => setDialog("cancel")}>{words.cancel}</button>}
       {dialog === "cancel" && (
         <ActionDialog
-          title={words.cancelTitle(shortId(job.id))} confirm={words.cancel} danger withReason onClose={() => setDialog(undefined)} onDone={() => done(words.canceled)}
-          cli={cli("job", "cancel", job.id)} curl={curl("POST", `/api/v1/jobs/${job.id}/cancel`, {})}
-          run={(reason) => call("POST /api/v1/jobs/{id}/cancel", { path: { id: job.id }, body: reason ? { reason } : {} })}
+          title={words.cancelTitle(shortId(job.id))} confirm={words.cancel} danger onClose={() => setDialog(undefined)} onDone={() => done(words.canceled)}
+          cli={cli("job", "cancel", job.id)} curl={curl("POST", `/api/v1/jobs/${job.id}/cancel`)}
+          run={() => call("POST /api/v1/jobs/{id}/cancel", { path: { id: job.id } })}
         ><p>{words.cancelText}</p></ActionDialog>
       )}
       {dialog === "retry" && (
         <ActionDialog
-          title={words.retryTitle(shortId(job.id))} confirm={words.retry} withReason onClose={() => setDialog(undefined)} onDone={() => done(words.retried)}
-          cli={cli("job", "retry", job.id)} curl={curl("POST", `/api/v1/jobs/${job.id}/retry`, {})}
-          run={(reason) => call("POST /api/v1/jobs/{id}/retry", { path: { id: job.id }, body: reason ? { reason } : {} })}
+          title={words.retryTitle(shortId(job.id))} confirm={words.retry} onClose={() => setDialog(undefined)} onDone={() => done(words.retried)}
+          cli={cli("job", "retry", job.id)} curl={curl("POST", `/api/v1/jobs/${job.id}/retry`)}
+          run={() => call("POST /api/v1/jobs/{id}/retry", { path: { id: job.id } })}
         ><p>{words.retryText}</p></ActionDialog>
       )}
     </>
@@ -107,7 +107,7 @@ export function Attempts({ id }: { id: string }) {
     <Panel query={list} lines={2}>
       {(attempts) => (
         <>
-          <div className="frame"><div className="scroll">
+          <div className="frame"><div className="scroll" tabIndex={0}>
             <table>
               <thead><tr><th className="num">{words.job.attempt}</th><th>{words.job.status}</th><th>{words.detail.worker}</th><th>{words.detail.started}</th><th className="num">{words.detail.took}</th><th>{words.job.error}</th></tr></thead>
               <tbody>

@@ -28,9 +28,9 @@ export function PauseDialog({ queue, onClose }: QueueDialogProps) {
   const path = { name: queue.name };
   return (
     <ActionDialog
-      title={queue.paused ? words.resumeTitle(queue.name) : words.pauseTitle(queue.name)} confirm={queue.paused ? words.resume : words.pause} withReason
-      cli={(reason) => cli("queue", verb, queue.name, ...(reason ? ["--reason", reason] : []))} curl={(reason) => curl("POST", `/api/v1/queues/${encodeURIComponent(queue.name)}/${verb}`, reason ? { reason } : {})}
-      run={(reason) => call(queue.paused ? "POST /api/v1/queues/{name}/resume" : "POST /api/v1/queues/{name}/pause", { path, body: reason ? { reason } : {} })}
+      title={queue.paused ? words.resumeTitle(queue.name) : words.pauseTitle(queue.name)} confirm={queue.paused ? words.resume : words.pause}
+      cli={cli("queue", verb, queue.name)} curl={curl("POST", `/api/v1/queues/${encodeURIComponent(queue.name)}/${verb}`)}
+      run={() => call(queue.paused ? "POST /api/v1/queues/{name}/resume" : "POST /api/v1/queues/{name}/pause", { path })}
       onDone={(done) => { toast((done.paused ? words.paused : words.resumed)(queue.name), done.paused ? "wait" : "ok", done.paused ? "paused" : "check"); void reread(); }}
       onClose={onClose}
     >
