@@ -88,7 +88,7 @@ pub(crate) async fn run(flags: &DevArgs, options: &GlobalArgs) -> Result<Exit> {
     let server = ListeningServer::start(&config, stop.clone()).await?;
     let url = server.url();
     output::message(&format!(
-        "windlass {} listens on {url}\n  store       {}\n  durability  {}\n  examples    {} {}",
+        "windlass {} listens on {url}\n  console     {url}/ui/\n  store       {}\n  durability  {}\n  examples    {} {}",
         env!("CARGO_PKG_VERSION"),
         config.store,
         config.durability.word(),
@@ -105,10 +105,10 @@ pub(crate) async fn run(flags: &DevArgs, options: &GlobalArgs) -> Result<Exit> {
     let n_wrong = played.as_ref().map(|reports| print_reports(reports, options)).unwrap_or(Ok(0));
     if played.is_ok() && !flags.once && !stop.is_cancelled() {
         output::message(&format!(
-            "serving on {url} until Ctrl-C; try\n  windlass run list\n  windlass flow list\n  {url}/docs"
+            "serving until Ctrl-C; open the console, or try the command line\n  console     {url}/ui/\n  docs        {url}/docs\n  windlass run list\n  windlass flow list"
         ));
         if flags.open {
-            open(&format!("{url}/docs"));
+            open(&format!("{url}/ui/"));
         }
         stop.cancelled().await;
     }

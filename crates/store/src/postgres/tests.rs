@@ -15,7 +15,7 @@ pub(super) async fn migrated() -> Postgres {
 }
 
 /// Every statement with a text of its own.
-const ALL: [&[&str]; 30] = [
+const ALL: [&[&str]; 32] = [
     address::ALL,
     beside::ALL,
     schema::ALL,
@@ -46,6 +46,8 @@ const ALL: [&[&str]; 30] = [
     commit::ALL,
     copy::ALL,
     retain::ALL,
+    bulk::ALL,
+    sample::ALL,
 ];
 
 #[test]

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use super::*;
 
 /// All constant statements.
-const ALL: [&[&str]; 30] = [
+const ALL: [&[&str]; 32] = [
     check::ALL,
     schema::ALL,
     flow::ALL,
@@ -38,6 +38,8 @@ const ALL: [&[&str]; 30] = [
     worker::ALL,
     commit::ALL,
     retain::ALL,
+    bulk::ALL,
+    sample::ALL,
     set_back::ALL,
 ];
 
