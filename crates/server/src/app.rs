@@ -14,6 +14,7 @@ use windlass_store::Store;
 use windlass_store::flow::{FlowRef, FlowRow, VersionRef};
 use windlass_store::run::{RunRef, RunRow, Since};
 
+use crate::live::EventHub;
 use crate::problem::{ApiError, ApiResult, Code};
 
 /// Versions whose names are remembered; all are forgotten when there are more, and asked for again.
@@ -27,6 +28,7 @@ pub(crate) struct App {
     pub(crate) runtime: Runtime,
     /// Canceled when the server stops listening: streams end then.
     pub(crate) closing: CancellationToken,
+    pub(crate) hub: EventHub,
     labels: Arc<Mutex<HashMap<VersionId, Arc<VersionLabel>>>>,
 }
 
@@ -39,7 +41,7 @@ pub(crate) struct VersionLabel {
 
 impl App {
     pub(crate) fn new(runtime: Runtime, closing: CancellationToken) -> Self {
-        App { runtime, closing, labels: Arc::default() }
+        App { runtime, closing, hub: EventHub::default(), labels: Arc::default() }
     }
 
     pub(crate) fn store(&self) -> &dyn Store {

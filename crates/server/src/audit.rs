@@ -44,16 +44,23 @@ pub(crate) fn made(id: &str) -> Extension<CreatedId> {
     Extension(CreatedId(id.to_owned()))
 }
 
+/// The name that the caller gave itself.
+pub(crate) fn actor_of(headers: &HeaderMap) -> ApiResult<Option<String>> {
+    request::actor(headers)
+}
+
 /// The state of the audit middleware.
 #[derive(Clone)]
 pub(crate) struct Audit {
     runtime: Runtime,
+    /// Its streams are told of changes.
+    hub: EventHub,
     changes: Arc<AuditTable>,
 }
 
 impl Audit {
-    pub(crate) fn new(runtime: Runtime) -> Self {
-        Audit { runtime, changes: Arc::new(AuditTable::new()) }
+    pub(crate) fn new(runtime: Runtime, hub: EventHub) -> Self {
+        Audit { runtime, hub, changes: Arc::new(AuditTable::new()) }
     }
 }
 
@@ -89,6 +96,7 @@ impl Audit {
         if is_look || !is_decided(&response) {
             return response;
         }
+        self.hub.on_change(change.what);
         let line = asked.line(change, actor, &response);
         record(&self.runtime, line, response.status()).await;
         response

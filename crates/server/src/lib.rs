@@ -13,9 +13,11 @@ mod guard;
 mod host;
 mod job;
 mod listen;
+mod live;
 mod native;
 mod openapi;
 mod platform;
+mod prefix;
 pub mod problem;
 pub mod scheduler;
 mod shape;
@@ -29,6 +31,7 @@ use axum::http::{HeaderValue, Method, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use tokio_util::sync::CancellationToken;
+use tower::Layer;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 use windlass_runtime::Runtime;
 
@@ -108,7 +111,8 @@ pub fn openapi() -> serde_json::Value {
 fn build(runtime: Runtime, options: &Options, closing: CancellationToken) -> Router {
     let app = App::new(runtime.clone(), closing);
     let guard = Guard::new(options, runtime.bodies().clone());
-    let audit = Audit::new(runtime.clone());
+    let audit = Audit::new(runtime.clone(), app.hub.clone());
+    let ids = app.clone();
     let (native, document) = native::routes().merge(platform::routes()).split_for_parts();
     let document = openapi::document(document);
     let asking = Arc::new(openapi::asking(&document));
@@ -129,7 +133,10 @@ fn build(runtime: Runtime, options: &Options, closing: CancellationToken) -> Rou
     let router = if options.cors.is_empty() { router } else { router.layer(cors(&options.cors)) };
     // A request for an unknown host reaches nothing else, preflights included.
     let router = router.layer(middleware::from_fn_with_state(HostCheck::new(options), host::check));
-    // Around all layers, because every response has them, refusals included.
+    // The beginning of an id is completed before the router sees the path. Around all layers, because every response has
+    // them, refusals included: the id of the request and the header against sniffing.
+    let router =
+        Router::new().fallback_service(middleware::from_fn_with_state(ids, prefix::complete).layer(router));
     router.layer(middleware::from_fn(request_id)).layer(middleware::map_response(forbid_sniffing))
 }
 

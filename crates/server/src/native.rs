@@ -4,6 +4,7 @@ mod account;
 mod action;
 mod approval;
 mod audit;
+pub(crate) mod bulk;
 mod call;
 mod definition;
 mod diff;
@@ -13,17 +14,23 @@ mod health;
 mod job;
 mod log;
 mod metrics;
+pub(crate) mod overview;
 mod price;
 mod pull;
 mod round;
 mod run;
+mod search;
+mod series;
 mod service;
 mod start;
 mod stats;
 mod stream;
 mod template;
 mod trace;
+mod view;
 
+pub(crate) use stats::claim_times;
+pub(crate) use trace::reasons;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -51,7 +58,13 @@ fn flow_routes() -> OpenApiRouter<App> {
 fn run_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(run::list))
+        .routes(routes!(run::counts))
+        .routes(routes!(bulk::list, bulk::create))
+        .routes(routes!(bulk::show))
+        .routes(routes!(bulk::cancel))
         .routes(routes!(run::show))
+        .routes(routes!(view::view))
+        .routes(routes!(view::output))
         .routes(routes!(round::state))
         .routes(routes!(round::state_diff))
         .routes(routes!(trace::attempts))
@@ -98,6 +111,10 @@ fn work_routes() -> OpenApiRouter<App> {
         .routes(routes!(service::list))
         .routes(routes!(service::show, service::set))
         .routes(routes!(doctor::examine))
+        .routes(routes!(overview::show))
+        .routes(routes!(overview::about))
+        .routes(routes!(series::series))
+        .routes(routes!(search::search))
         .routes(routes!(audit::list))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))

@@ -32,6 +32,22 @@ pub struct RunSelection {
     params: Vec<(bool, ParamTest)>,
 }
 
+impl RunSelection {
+    /// The runs of a query that needs no lookup.
+    pub fn of(query: RunQuery) -> Self {
+        RunSelection { query, params: Vec::new() }
+    }
+
+    /// The same with this status instead of those that the query asks for.
+    pub fn of_status(&self, status: RunStatus) -> Self {
+        let mut selection = self.clone();
+        selection.query.statuses = vec![status];
+        let is_status = |test: &RunTest| matches!(test.condition, RunCondition::Statuses(_));
+        selection.query.tests.retain(|test| !is_status(test));
+        selection
+    }
+}
+
 /// Why no runs could be selected.
 #[derive(Debug, thiserror::Error)]
 pub enum SelectError {
@@ -116,9 +132,8 @@ impl Runs {
             None => store.flow(project, FlowRef::Name(name.to_owned())).await.map_err(RuntimeError::from)?,
         };
         let shown: String = name.chars().take(80).collect();
-        let flow = found
-            .ok_or_else(|| SearchError { position, reason: format!("there is no flow `{shown}`") })?
-            .id;
+        let flow =
+            found.ok_or_else(|| SearchError { position, reason: format!("there is no flow `{shown}`") })?.id;
         let Some(number) = number else { return Ok((flow, None)) };
         let version = store.version(project, VersionRef::Number { flow, number }).await;
         let version = version.map_err(RuntimeError::from)?.ok_or_else(|| SearchError {

@@ -77,6 +77,8 @@ const NATIVE: &[AuditedChange] = audited_changes! {
     "POST" "/api/v1/runs/{id}/signal" "run.signal" Path("id");
     "POST" "/api/v1/runs/{id}/decide" "run.decide" Path("id");
     "POST" "/api/v1/runs/{id}/budget" "run.budget" Path("id");
+    "POST" "/api/v1/bulk" "run.bulk" Made, NotDryRun;
+    "POST" "/api/v1/bulk/{id}/cancel" "bulk.cancel" Path("id");
     "POST" "/api/v1/accounts" "account.open" Body("id");
     "POST" "/api/v1/accounts/{id}/deposit" "account.deposit" Path("id");
     "PUT" "/api/v1/prices/{service}" "price.set" Path("service");
