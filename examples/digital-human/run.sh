@@ -13,7 +13,7 @@ python3 provider.py "$place/address" & provider=$!
 until [ -s "$place/address" ]; do sleep 0.05; done
 PROVIDER=$(cat "$place/address") python3 worker.py & worker=$!
 
-windlass flow apply --name digital-human ../dag/digital-human.yaml -q
+windlass flow apply --name digital-human ../dag/digital-human.yaml --quiet
 run=$(windlass run start digital-human -p 'text="good morning"' -q)
 windlass run watch "$run" --timeout 120s
 windlass run attempts "$run" -o table

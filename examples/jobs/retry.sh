@@ -4,7 +4,7 @@
 # expect: two attempts
 set -eu
 
-job=$(windlass job create flaky --priority 3 --retries 2 --backoff-base 200ms --no-jitter -q)
+job=$(windlass job create flaky --priority 3 --retries 2 --backoff-base 200ms --no-jitter --quiet)
 windlass job wait "$job" --timeout 30s -q
 windlass job attempts "$job" -o table
 test "$(windlass job attempts "$job" -q | wc -l)" -eq 2

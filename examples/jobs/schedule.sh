@@ -6,7 +6,7 @@ set -eu
 cd "$(dirname "$0")"
 
 windlass schedule preview '30 7 * * 1-5' --tz Europe/Berlin --count 3 -o table
-schedule=$(windlass schedule create -f report.schedule.json -q)
+schedule=$(windlass schedule create -f report.schedule.json --quiet)
 windlass schedule show "$schedule" -o table
 job=$(windlass schedule trigger "$schedule" -q)
 windlass job wait "$job" --timeout 30s -o table

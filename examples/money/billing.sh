@@ -23,6 +23,6 @@ windlass run wait "$run" --timeout 30s -q
 
 windlass account ledger "$account" --order oldest -o table
 test "$(windlass account ledger "$account" -q | wc -l)" -eq 6
-windlass price delete sum -q
-windlass doctor -q
+windlass price delete sum --quiet
+windlass doctor --quiet
 echo "$(windlass account show "$account" -o json | sed -n 's/.*"balance": *\([0-9]*\).*/\1/p') left"

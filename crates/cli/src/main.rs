@@ -337,7 +337,7 @@ mod tests {
             "windlass worker --demo",
             "windlass worker list -o json",
             "windlass worker",
-            "windlass -q worker drain w",
+            "windlass --quiet worker drain w",
         ] {
             assert!(read(line).is_ok(), "{line}: {:?}", read(line));
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::Extension;
 use axum::extract::{FromRequestParts, MatchedPath, Query, RawPathParams, Request, State};
 use axum::http::request::Parts;
-use axum::http::{StatusCode, Uri};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::Response;
 use serde_json::{Map, Value, json};
@@ -20,7 +20,8 @@ use windlass_store::worker::WorkerAddress;
 
 use crate::extract::ClientAddress;
 use crate::guard;
-use crate::problem::Code;
+use crate::live::EventHub;
+use crate::problem::{ApiResult, Code};
 use request::{BodyNotes, plain};
 
 pub(crate) use request::{ACTOR, NotesSlot};
@@ -92,7 +93,12 @@ impl Audit {
             }
             Err(error) => (None, guard::refuse(asked.uri.path(), &error)),
         };
-        let is_look = change.when == AuditCondition::Repairs && !asked.slot.notes().repairs;
+        let notes = asked.slot.notes();
+        let is_look = match change.when {
+            AuditCondition::Repairs => !notes.repairs,
+            AuditCondition::NotDryRun => notes.is_dry_run,
+            AuditCondition::Always => false,
+        };
         if is_look || !is_decided(&response) {
             return response;
         }

@@ -30,7 +30,7 @@ pub(crate) use stats::{
     exact_percentiles, node_durations, node_pace, parallelism, percentiles, quotient, redis, run_pace,
 };
 pub(crate) use trace::{attempt, entry};
-pub(crate) use view::{attempt_head, head, live_summary, run_page};
+pub(crate) use view::{attempt_head, live_summary, run_page};
 pub(crate) use why::reason;
 
 pub(crate) fn time(at: Timestamp) -> Time {

@@ -167,7 +167,7 @@ pub struct CountedValue {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct SearchQuery {
-    /// The beginning of an id, or a part of a name.
+    /// The beginning of the id of a run, the id of a job, or a part of the name of a flow or queue.
     pub q: String,
     /// Hits of each kind, 1 to 50; absent = 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -36,16 +36,18 @@ pub(super) async fn follow(
     wake: Arc<Notify>,
     ready: watch::Sender<bool>,
 ) {
-    while !hub.release(run) {
-        if let Err(error) = follow_journal(&app, &hub, run, &wake, &ready).await {
-            tracing::warn!(%run, code = error.code().word(), "a run cannot be followed for now");
-            let patch = RunPatch { topic: Topic::Run(run).to_string(), reset: true, ..RunPatch::default() };
-            hub.send(&app, &Topic::Run(run), "patch", &patch);
-        }
+    while !app.closing.is_cancelled() && !hub.release(run) {
+        let followed = follow_journal(&app, &hub, run, &wake, &ready).await;
+        // A stream that begins to follow now may miss changes until the run is read again.
         ready.send_replace(true);
-        tokio::select! {
-            () = tokio::time::sleep(LOOK_INTERVAL) => {}
-            () = app.closing.cancelled() => return,
+        let patch = RunPatch { topic: Topic::Run(run).to_string(), reset: true, ..RunPatch::default() };
+        hub.send(&app, &Topic::Run(run), "patch", &patch);
+        if let Err(error) = followed {
+            tracing::warn!(%run, code = error.code().word(), "a run cannot be followed for now");
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_INTERVAL) => {}
+                () = app.closing.cancelled() => return,
+            }
         }
     }
 }

@@ -18,9 +18,10 @@ const HITS: usize = 5;
 const HITS_MAX: usize = 50;
 /// Characters without which half of all ids would be found.
 const CHARS_MIN: usize = 2;
+/// Queues that are looked through.
+const NAMES_MAX: usize = 1_000;
 
-/// Finds runs and jobs by the beginning of their id, flows by a part of their name, and queues by the beginning of
-/// theirs.
+/// Finds runs by the beginning of their id, jobs by their id, flows and queues by a part of their name.
 #[utoipa::path(get, path = "/api/v1/search", operation_id = "search", tag = "server", params(SearchQuery),
     responses((status = 200, description = "What was found", body = SearchHits)))]
 pub(crate) async fn search(
@@ -55,12 +56,11 @@ pub(crate) async fn search(
         let (id, title) = (flow.name.clone(), flow.name);
         items.push(SearchHit { kind: "flow".to_owned(), id, title, status: None });
     }
-    let names = NameRange::After { name: Some(before(text)), limit };
-    for queue in app.store().queues(app.project(), names, app.runtime.clock().now()).await? {
-        if queue.name.starts_with(text) {
-            let (id, title) = (queue.name.clone(), queue.name);
-            items.push(SearchHit { kind: "queue".to_owned(), id, title, status: None });
-        }
+    let names = NameRange::After { name: None, limit: NAMES_MAX };
+    let queues = app.store().queues(app.project(), names, app.runtime.clock().now()).await?;
+    for queue in queues.into_iter().filter(|queue| queue.name.contains(text)).take(limit) {
+        let (id, title) = (queue.name.clone(), queue.name);
+        items.push(SearchHit { kind: "queue".to_owned(), id, title, status: None });
     }
     if let Ok(id) = text.parse::<JobId>()
         && let Some(row) = app.store().job(app.project(), id).await?
@@ -74,11 +74,4 @@ pub(crate) async fn search(
         });
     }
     Ok(Json(SearchHits { items }))
-}
-
-/// A text before all names that begin with this one, and after almost all others.
-fn before(text: &str) -> String {
-    let mut shorter = text.to_owned();
-    shorter.pop();
-    shorter
 }

@@ -20,7 +20,7 @@ use crate::app::VersionLabel;
 const HEAD_BYTES: usize = 2_048;
 
 /// A value, or its beginning.
-pub(crate) fn head(value: &impl Serialize) -> ValueHead {
+fn head(value: &impl Serialize) -> ValueHead {
     let text = serde_json::to_string(value).unwrap_or_default();
     let bytes = text.len();
     if bytes <= HEAD_BYTES {
