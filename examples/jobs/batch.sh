@@ -8,6 +8,6 @@ cd "$(dirname "$0")"
 windlass queue pause batch-example --quiet
 jobs=$(windlass job create --batch letters.jsonl --queue batch-example --quiet | sort -u)
 windlass job list --queue batch-example -o table
-for job in $jobs; do windlass job cancel "$job" -q; done
+for job in $jobs; do windlass job cancel "$job" --quiet; done
 windlass queue resume batch-example --quiet
 echo "$(echo "$jobs" | wc -l | tr -d ' ') jobs"

@@ -5,7 +5,7 @@
 set -eu
 
 job=$(windlass job create flaky --priority 3 --retries 2 --backoff-base 200ms --no-jitter --quiet)
-windlass job wait "$job" --timeout 30s -q
+windlass job wait "$job" --timeout 30s --quiet
 windlass job attempts "$job" -o table
-test "$(windlass job attempts "$job" -q | wc -l)" -eq 2
+test "$(windlass job attempts "$job" --quiet | wc -l)" -eq 2
 echo "two attempts"

@@ -24,6 +24,7 @@ use windlass_engine::plan::Form;
 use windlass_runtime::ScriptPolicy;
 use windlass_sdk::worker::bind;
 use windlass_sdk::{Client, Worker};
+use windlass_server::ExampleFlow;
 use windlass_store::sqlite::Durability;
 
 use crate::exit::{Exit, invalid};
@@ -77,6 +78,12 @@ impl DevArgs {
         let here = || Some(PathBuf::from(EXAMPLES)).filter(|here| here.is_dir());
         self.examples.clone().or_else(here)
     }
+}
+
+/// The example flows of this program, by name.
+pub(crate) fn built_in_flows() -> Result<Vec<ExampleFlow>> {
+    let examples = example::load(None)?;
+    Ok(examples.texts.into_iter().map(|(name, text)| ExampleFlow { name, text }).collect())
 }
 
 pub(crate) async fn run(flags: &DevArgs, options: &GlobalArgs) -> Result<Exit> {
@@ -143,6 +150,7 @@ async fn config(flags: &DevArgs, examples: &Examples) -> Result<ServerConfig> {
         allow_worker_net: false,
         name: "dev".to_owned(),
         worker_ttl: Duration::from_secs(15),
+        poll_lease: Duration::from_secs(600),
         worker_refresh: Duration::from_secs(5),
         drain: DRAIN,
         hosts: Vec::new(),

@@ -141,6 +141,7 @@ async fn examine(client: &Client, repair: bool) -> Vec<DoctorCheck> {
     findings.push(version(&health.version));
     findings.extend(ready(client).await);
     findings.extend(workers(client).await);
+    findings.extend(refused_workers(client).await);
     findings.extend(runs(client).await);
     findings.extend(state(client, repair).await);
     findings
@@ -277,6 +278,14 @@ async fn workers(client: &Client) -> Vec<DoctorCheck> {
     services.sort_unstable();
     services.dedup();
     vec![DoctorCheck::ok("workers", format!("{n_live} alive, for {}", services.join(", ")))]
+}
+
+/// Workers that the server refused because of their addresses.
+async fn refused_workers(client: &Client) -> Option<DoctorCheck> {
+    let refused = client.workers().refused().await.ok()?;
+    let first = refused.first()?;
+    let detail = format!("{} refused; `{}`: {}", refused.len(), first.id, first.reason);
+    Some(DoctorCheck::warning("refused workers", detail, "windlass worker list"))
 }
 
 /// Open runs whose nodes wait for a worker that is not there.

@@ -138,22 +138,16 @@ pub(crate) enum FlowCommand {
     #[command(after_help = concat!(
         "Examples:\n",
         "  windlass flow graph examples/graph/branching.json\n",
+        "  windlass flow graph --dir tb examples/steps/nested.json\n",
+        "  windlass flow graph --svg orders > orders.svg\n",
+        "  windlass flow graph --svg orders --run run_01a1… > orders-run.svg\n",
         "  windlass flow graph --dot orders | dot -Tsvg > orders.svg\n\n",
         "Exit codes:\n",
         "  0  drawn\n",
-        "  1  there is no such file or flow\n",
+        "  1  there is no such file, flow or run\n",
         "  4  the definition has errors",
     ))]
-    Graph {
-        #[command(flatten)]
-        which: FlowSelector,
-        /// Lines and arrows (this is the default).
-        #[arg(long, conflicts_with = "dot")]
-        ascii: bool,
-        /// The language of Graphviz.
-        #[arg(long)]
-        dot: bool,
-    },
+    Graph(graph::FlowGraphArgs),
 }
 
 /// A version of a flow.
@@ -184,6 +178,6 @@ pub(crate) async fn run(command: FlowCommand, options: &GlobalArgs) -> Result<Ex
         FlowCommand::Versions { flow } => published::versions(&flow, &options.session()?).await,
         FlowCommand::Diff { flow, from, to } => published::diff(&flow, from, to, &options.session()?).await,
         FlowCommand::Expand { file } => validate::expand(&file),
-        FlowCommand::Graph { which, ascii: _, dot } => graph::graph(&which, dot, options).await,
+        FlowCommand::Graph(asked) => graph::graph(&asked, options).await,
     }
 }

@@ -53,7 +53,7 @@ pub(crate) struct Printer {
     /// Whole ids and whole cells in tables.
     pub(crate) wide: bool,
     /// Columns that a table may have: `COLUMNS`, or the width of the terminal.
-    columns: Option<u16>,
+    pub(crate) columns: Option<u16>,
     /// Whether stdout is a terminal.
     pub(crate) terminal: bool,
     pub(crate) color: bool,

@@ -83,7 +83,13 @@ fn job_words() -> BTreeSet<String> {
     let states = [
         State::Pending { until: at },
         State::Queued { since: at },
-        State::Running { worker: String::new(), lease_until: at, deadline: None, cancel_at: None },
+        State::Running {
+            worker: String::new(),
+            lease_until: at,
+            deadline: None,
+            cancel_at: None,
+            kept_by_beats: false,
+        },
         State::Suspended { until: at },
         State::Retrying { until: at },
         State::Succeeded,

@@ -20,7 +20,7 @@ use windlass_store::bulk::{BulkFailure, BulkRow, BulkTarget};
 use windlass_store::commit::{Commit, Committed};
 use windlass_store::flow::{FlowQuery, FlowRow, Publication, Published, VersionRef, VersionRow};
 use windlass_store::hint::Hints;
-use windlass_store::job::{DeadLetterGroup, JobQuery, JobRow, ReadyCursor};
+use windlass_store::job::{DeadLetterGroup, JobOutline, JobQuery, JobRow, OutlineQuery, ReadyCursor};
 use windlass_store::log::{LogRow, LogsOf};
 use windlass_store::outbox::{Message, OutboxCursor, Party, Undelivered, WaitingTree};
 use windlass_store::page::{NameRange, Page, Part};
@@ -223,6 +223,7 @@ forward! {
         attempts(job: JobId, after: u32, limit: usize) -> Vec<Attempt>;
         ready(query: ReadyQuery) -> Vec<JobRow>;
         ready_cursors(query: ReadyQuery) -> Vec<ReadyCursor>;
+        job_outlines(query: OutlineQuery) -> Vec<JobOutline>;
         ready_by_key(query: KeyQuery) -> KeyRows;
         account(id: &str) -> Option<AccountRow>;
         accounts() -> Vec<AccountRow>;

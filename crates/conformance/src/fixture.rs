@@ -294,3 +294,11 @@ impl<'s> StoreFixture<'s> {
         self.store.run(&Project::DEFAULT, RunRef::Id(run_id(n))).await.unwrap()
     }
 }
+
+/// The queries that the documentation of an older queue platform shows, word for word, with this task in place of theirs.
+pub fn documented_queries(task: &str) -> [String; 3] {
+    let text = include_str!("../fixtures/queue-platform.sql").replace("YOUR_TASK_ID", task);
+    let queries: Vec<String> = text.split_inclusive(';').map(str::to_owned).collect();
+    let [tasks, attempts, workers, _end_of_file] = queries.try_into().expect("there are three");
+    [tasks, attempts, workers]
+}

@@ -113,6 +113,8 @@ macro_rules! conformance {
             ]
             jobs: [
                 a_job_reads_back_as_it_was_written
+                an_outline_has_the_beginning_of_a_large_payload
+                outlines_are_the_nearest_delayed_jobs_and_the_newest_dead_letters
                 a_job_change_needs_the_right_revision
                 an_active_key_makes_a_duplicate
                 a_key_is_free_again_when_its_job_has_ended

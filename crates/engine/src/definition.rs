@@ -10,6 +10,7 @@ mod join;
 mod reader;
 mod refs;
 mod source;
+pub mod source_map;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ use crate::plan::{Form, Plan, Priority, Scope, Variable};
 use crate::problem::Problem;
 use reader::{Fields, Reader, a_kind_of};
 
+pub(crate) use reader::{at_index, at_key};
 pub(crate) use refs::of_node;
 pub use steps::{ExpandedTask, Expansion, expand};
 

@@ -52,6 +52,8 @@ pub struct CallSpec {
     pub timeout_ms: u64,
     pub priority: Priority,
     pub weighted_by_load: bool,
+    /// The worker of the last try, as long as it lives.
+    pub stays_with: Option<String>,
     /// Workers that failed within this try.
     pub avoid: Vec<String>,
     /// How many flows deep a child run would be.

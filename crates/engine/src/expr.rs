@@ -28,6 +28,16 @@ pub enum Condition {
 }
 
 impl Condition {
+    /// A short text for people: the label of an edge.
+    pub fn summary(&self) -> String {
+        match self {
+            Condition::Always => String::new(),
+            Condition::Json(_) => "if".to_owned(),
+            Condition::Cel(expression) => expression.text().trim().to_owned(),
+            Condition::Steps(test) => test.summary(),
+        }
+    }
+
     /// Whether it holds; `Err` is the reason why it could not be evaluated (which counts as false).
     pub fn holds(&self, facts: &dyn Facts, meter: &Meter) -> Result<bool, String> {
         match self {

@@ -29,7 +29,9 @@ use crate::time::Timestamp;
 
 pub use attempt::{Attempt, AttemptStatus, attempt_id};
 pub use event::{FailedAttemptNext, JobEvent, JobInput, JobOutcome, JobRefusal};
-pub use spec::{BASE_MS_DEFAULT, JobBackoff, JobSpec, MAX_RETRIES_DEFAULT, MAX_RETRIES_MAX, SPAN_MS_MAX};
+pub use spec::{
+    BASE_MS_DEFAULT, JobBackoff, JobSpec, MAX_RETRIES_DEFAULT, MAX_RETRIES_MAX, SPAN_MS_MAX, TEMPLATE_RUN_AT,
+};
 
 /// A lease unless its worker asks for another; workers renew it every third of it.
 pub const LEASE_MS_DEFAULT: u64 = 30_000;
@@ -80,6 +82,9 @@ pub enum State {
         lease_until: Timestamp,
         deadline: Option<Timestamp>,
         cancel_at: Option<Timestamp>,
+        /// Heartbeats of the worker keep the lease, not only extensions of this one.
+        #[serde(default, skip_serializing_if = "crate::event::is_false")]
+        kept_by_beats: bool,
     },
     /// The work goes on elsewhere and is asked about again.
     Suspended {

@@ -20,6 +20,7 @@ pub mod weight;
 
 pub mod definition;
 pub mod expr;
+pub mod layout;
 pub mod plan;
 pub mod reference;
 

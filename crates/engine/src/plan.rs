@@ -82,6 +82,22 @@ pub struct Scope {
     pub owns_shared: bool,
     pub nodes: Vec<Node>,
     pub index: BTreeMap<String, NodeIx>,
+    /// Parallels of the steps form, outer ones before those inside them. They are no nodes and run nothing; drawings
+    /// show them.
+    pub groups: Vec<Group>,
+}
+
+/// A parallel of the steps form, as it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    pub key: String,
+    pub title: Option<String>,
+    /// The operator.
+    pub label: String,
+    /// The place in the definition, after that of the flow.
+    pub place: String,
+    /// The group around it.
+    pub outer: Option<usize>,
 }
 
 #[derive(Debug, Clone)]
@@ -124,6 +140,10 @@ pub struct Node {
     pub n_in: usize,
     /// The time limit of a whole visit, for kinds that contain others or wait; 0 = none. Calls have their own.
     pub timeout_ms: u64,
+    /// Steps form only: the place in the definition, after that of the flow. In other forms the key or the index says it.
+    pub place: String,
+    /// The group that it is written in.
+    pub group: Option<usize>,
 }
 
 #[derive(Debug, Clone)]
@@ -223,6 +243,8 @@ pub struct Branch {
     pub prep: Prep,
     /// Applied to the branch's result before it is collected.
     pub post: Post,
+    /// The place in the definition, after that of its node; empty = the node itself describes it.
+    pub place: String,
 }
 
 #[derive(Debug, Clone)]

@@ -1,27 +1,29 @@
 //! Ready jobs in Redis: it decides which server gets which job next.
 //!
-//! Redis holds job ids and no truth: the store rejects a job that was dispatched wrongly, and has the jobs that are
-//! missing in Redis. Its contents may be lost, duplicated or corrupt. Scripts change the lists atomically, so that two
-//! pops never return the same job.
+//! Redis holds no truth: the store rejects a job that was dispatched wrongly, and has the jobs that are missing in Redis.
+//! Its contents may be lost, duplicated, forged or corrupt. Scripts change the lists atomically, so that two pops never
+//! return the same job.
 //!
-//! The keys are described in `docs/redis.md`: `queue:{name}:ready` and `queue:{name}:ready:{priority}` are lists of job
-//! ids, `queue:{name}:delayed` has jobs that are due later, `queue:{name}:dlq` dead letters, `lease:{attempt}` the
-//! worker of an attempt, `worker:{id}:heartbeat` the heartbeat of a worker. `queue:{name}:priorities` names the lists,
-//! `queue:{name}:more` the priority from which downwards the store has more jobs than the lists, and
-//! `queue:{name}:runs` the fair share of classes of runs.
+//! `docs/redis.md` describes the keys. `queue:{name}:ready` is a window: the first jobs of a queue in the order of
+//! dispatch. `queue:{name}:more` says from which priority downwards the store has more.
 
 mod address;
 mod connection;
+mod dispatch_order;
+mod message;
 mod update;
 
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, ErrorKind, PushInfo, PushKind, Value};
+use windlass_engine::project::Project;
 
 pub use address::RedisAddress;
-pub use connection::{PoppedJobs, ReadyCounts, RedisConnection};
-pub use update::{ReadyEntry, RedisUpdate};
+pub use connection::{PoppedJobs, ReadyCounts, ReadyWindow, RedisConnection, SHOWN_MAX, WindowNeeds};
+pub use dispatch_order::{WaitingJob, dispatch_order};
+pub use message::{JobMessage, PAYLOAD_MAX, PoppedJob};
+pub use update::{HEARTBEAT_MS, RedisUpdate};
 
 pub use crate::run_jobs::{HIGHEST, LOWEST};
 
@@ -42,6 +44,11 @@ impl RedisError {
 
     fn of(error: &redis::RedisError) -> Self {
         RedisError(error.to_string())
+    }
+
+    /// Whether a key has a value of another type.
+    fn is_wrong_type(&self) -> bool {
+        self.0.contains("WRONGTYPE") || self.0.contains("not an integer")
     }
 }
 
@@ -73,6 +80,13 @@ impl Redis {
         let (address, info) = address::read(address)?;
         let client = Client::open(info).map_err(|error| RedisError::of(&error))?;
         Ok(Redis { address, client })
+    }
+
+    /// The same server with the keys of this project. Those of the default project have no prefix of their own.
+    #[must_use]
+    pub fn for_project(self, project: &Project) -> Redis {
+        let address = self.address.for_project(project);
+        Redis { address, ..self }
     }
 
     /// The address without secrets.

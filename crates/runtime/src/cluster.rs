@@ -63,7 +63,12 @@ pub(crate) struct Membership {
 impl Membership {
     /// Registers this server under a new epoch, higher than all before it. A server that does not share its store
     /// continues under the id of the one before, so it owns the open calls of that one at once.
-    pub(crate) async fn begin(store: &dyn Store, name: &str, now: Timestamp) -> Result<Self, StoreError> {
+    pub(crate) async fn begin(
+        store: &dyn Store,
+        name: &str,
+        worker_ttl_ms: u64,
+        now: Timestamp,
+    ) -> Result<Self, StoreError> {
         let is_shared = store.is_shared();
         let mut server = ServerId::new(Uuid::now_v7());
         let mut spread = 0;
@@ -80,6 +85,7 @@ impl Membership {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 started_at: now,
                 beat_at: now,
+                worker_ttl_ms,
             };
             match store.save_server(row.clone()).await {
                 Ok(()) if !is_shared || is_only(&store.servers().await?, row.owner) => {
@@ -102,7 +108,7 @@ impl Membership {
     pub(crate) fn none(now: Timestamp) -> Self {
         let owner = Owner { server: ServerId::new(Uuid::nil()), epoch: UNREGISTERED };
         let (name, version) = (String::new(), String::new());
-        let row = ServerRow { owner, name, version, started_at: now, beat_at: now };
+        let row = ServerRow { owner, name, version, started_at: now, beat_at: now, worker_ttl_ms: 0 };
         let (last_beat, beaten) = (AtomicI64::new(now.0), Mutex::new(Instant::now()));
         Membership { row, last_beat, beaten, to_sweep: AtomicBool::new(false) }
     }

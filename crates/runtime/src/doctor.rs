@@ -29,8 +29,8 @@ pub use set_back::{SetBackReport, set_back_at_rest};
 use crate::doctor::fund::StuckRun;
 pub(crate) use crate::doctor::store_watch::StoreWatch;
 use crate::part::{RuntimePart, part};
-use crate::runs::RunView;
 use crate::runs::mailbox::Envelope;
+use crate::runs::{ExtraWrites, RunView};
 use crate::{Runtime, RuntimeError};
 
 /// Runs read at once.
@@ -214,8 +214,13 @@ impl Doctor {
                 (!is_made).then(|| "no child run makes its call".to_owned())
             }
             Exec::Http | Exec::Func { .. } | Exec::Script(_) => {
-                let is_ours = by == self.epoch();
-                (is_ours && !self.calls().holds(run, fence)).then(|| "no server makes its call".to_owned())
+                let is_lost = || by == self.epoch() && !self.calls().holds(run, fence);
+                if is_lost() {
+                    // The actor of the run may be between the commit of the call and its begin. It answers an input
+                    // after both.
+                    self.runs().submit_for_reply(run, Input::TimePassed, ExtraWrites::default()).await;
+                }
+                is_lost().then(|| "no server makes its call".to_owned())
             }
         })
     }

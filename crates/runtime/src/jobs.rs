@@ -13,6 +13,7 @@ mod dead_letter;
 mod extend;
 mod finish;
 mod limit;
+mod poll;
 mod queues;
 mod reap;
 pub(crate) mod relay;
@@ -156,7 +157,8 @@ pub(crate) struct JobsState {
 impl JobsState {
     /// An empty index. A server that does not share its store need not look for jobs of others.
     pub(crate) fn new(settings: &Settings, is_shared: bool) -> Self {
-        let (limits, relay) = (DispatchLimits::default(), settings.redis.clone().map(Relay::new));
+        let redis = settings.redis.clone().map(|redis| redis.for_project(&settings.project));
+        let (limits, relay) = (DispatchLimits::default(), redis.map(Relay::new));
         // The index does not know the jobs in Redis.
         let knows_all = !is_shared && relay.is_none();
         JobsState {

@@ -272,6 +272,7 @@ mod tests {
                 version: String::new(),
                 started_at: at,
                 beat_at: at,
+                worker_ttl_ms: 15_000,
             };
             store.save_server(row).await.unwrap();
         }

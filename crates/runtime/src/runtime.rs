@@ -28,7 +28,7 @@ use crate::runs::outbox::OutboxDelivery;
 use crate::runs::{Runs, RunsState};
 use crate::schedules::{Schedules, SchedulesState};
 use crate::stats::{Activity, Sampler, Stats};
-use crate::workers::{Workers, WorkersState};
+use crate::workers::{Workers, WorkersState, ttl_ms};
 use crate::{RuntimeError, Settings};
 
 /// How often doubtful figures are dropped, and how long recovery waits before it is tried again.
@@ -81,7 +81,7 @@ pub(crate) async fn start_with(
         clock.resume_after(beat_at);
     }
     let grants = GrantSigner::new(&store.store_key(grant::KEY_NAME, grant::fresh_key()).await?);
-    let membership = Membership::begin(&*store, &settings.name, clock.now()).await?;
+    let membership = Membership::begin(&*store, &settings.name, ttl_ms(&settings), clock.now()).await?;
     let runtime = Runtime::assemble(store, settings, clock, grants, membership);
     runtime.money().load_prices().await?;
     runtime.calls().load_services().await?;

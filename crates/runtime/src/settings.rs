@@ -51,6 +51,8 @@ pub struct Settings {
     pub allow_worker_net: bool,
     /// How long a worker counts as alive after its last heartbeat.
     pub worker_ttl: Duration,
+    /// How long a worker that polls for jobs and sends no heartbeats has each of them.
+    pub poll_lease: Duration,
     /// How often workers are read from the store.
     pub worker_refresh: Duration,
     /// The time limit of an attempt without one of its own.
@@ -100,6 +102,7 @@ impl Default for Settings {
             script_user: None,
             allow_worker_net: false,
             worker_ttl: Duration::from_secs(15),
+            poll_lease: Duration::from_secs(600),
             worker_refresh: Duration::from_secs(5),
             call_timeout: Duration::from_secs(300),
             service_calls_max: 256,

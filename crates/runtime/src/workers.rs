@@ -5,11 +5,13 @@
 
 mod permit;
 mod pool;
+mod refused;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, OnceCell, watch};
+use windlass_engine::effect::CallSpec;
 use windlass_engine::limits::NAME_BYTES;
 use windlass_engine::time::Timestamp;
 use windlass_store::page::NameRange;
@@ -24,6 +26,8 @@ use crate::{RuntimeError, Settings};
 pub(crate) use permit::{PermitError, WorkerPermit};
 pub(crate) use pool::{ChosenWorker, NoWorker};
 use pool::{PoolLimits, WorkerPool};
+pub use refused::RefusedRegistration;
+use refused::RefusedRegistrations;
 
 /// Services, and queues, of one worker.
 const NAMES_MAX: usize = 1_000;
@@ -64,6 +68,7 @@ pub enum BeatVerdict {
 pub(crate) struct WorkersState {
     loaded: OnceCell<()>,
     pool: Mutex<WorkerPool>,
+    refused: Mutex<RefusedRegistrations>,
     /// Held while all workers are read or one is drained, so that an older read does not undo a newer write.
     reading: tokio::sync::Mutex<()>,
     /// A worker was told to drain: every waiting claim checks whether it is its own.
@@ -84,6 +89,7 @@ impl WorkersState {
         WorkersState {
             loaded: OnceCell::new(),
             pool: Mutex::new(WorkerPool::new(limits)),
+            refused: Mutex::default(),
             reading: tokio::sync::Mutex::new(()),
             drained: watch::Sender::new(()),
             look: Notify::new(),
@@ -93,6 +99,10 @@ impl WorkersState {
     /// Everything under the lock is whole between two statements that can panic: there are none.
     fn pool(&self) -> MutexGuard<'_, WorkerPool> {
         self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn refused(&self) -> MutexGuard<'_, RefusedRegistrations> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -121,7 +131,7 @@ impl Workers {
     /// next heartbeat or claim of that one is refused.
     pub async fn register(&self, worker: WorkerRow) -> Result<Option<WorkerAddress>, RegisterError> {
         check_names(&worker).map_err(RegisterError::Invalid)?;
-        self.check_address(&worker.kind, &worker.url).await?;
+        self.check_address(&worker.id, &worker.kind, &worker.url).await?;
         let now = self.clock().now();
         // A worker from the future would live until then.
         let mut worker = WorkerRow {
@@ -137,6 +147,7 @@ impl Workers {
         let taken_from = known.and_then(|known| worker.take_over(known));
         self.store().save_worker(self.project(), worker.clone()).await?;
         self.relay().relay_beat(&worker.id);
+        self.state().refused().forget(&worker.id);
         self.state().pool().put(worker, now);
         Ok(taken_from)
     }
@@ -151,7 +162,7 @@ impl Workers {
         // A heartbeat without an address does not remove the address of the worker.
         let url = beat.url.filter(|url| !url.is_empty() && *url != known.url);
         if let Some(url) = &url {
-            self.check_address(&known.kind, url).await?;
+            self.check_address(&known.id, &known.kind, url).await?;
         }
         let beat = WorkerBeat { url, at: beat.at.min(now), ..beat };
         match self.store().beat_worker(self.project(), beat.clone()).await {
@@ -198,6 +209,11 @@ impl Workers {
         Ok(self.store().workers(self.project(), query).await?)
     }
 
+    /// Registrations that this server refused because of the address, the latest first.
+    pub fn refused(&self) -> Vec<RefusedRegistration> {
+        self.state().refused().list()
+    }
+
     /// Services that live workers serve, by name.
     pub async fn live_services(&self, names: NameRange) -> Result<Vec<LiveService>, RuntimeError> {
         Ok(self.store().live_services(self.project(), self.alive_since(), names).await?)
@@ -212,6 +228,12 @@ impl Workers {
     pub async fn allocate(&self, service: &str) -> Result<Option<WorkerRow>, RuntimeError> {
         self.load_workers().await?;
         Ok(self.state().pool().allocate(service, self.clock().now()))
+    }
+
+    /// Whether the service of a call has a live worker that it has not been made to within this try.
+    pub(crate) fn has_other_worker(&self, spec: &CallSpec, called: &str) -> bool {
+        let tried: Vec<&str> = spec.avoid.iter().map(String::as_str).chain([called]).collect();
+        self.state().pool().has_other(&spec.service, &tried, self.clock().now())
     }
 
     /// Reads workers, and settings that other servers wrote, until the server stops.
@@ -293,25 +315,35 @@ impl Workers {
         Ok(())
     }
 
-    async fn worker(&self, id: &str) -> Result<Option<WorkerRow>, RuntimeError> {
+    /// A worker as this server knows it, dead or alive.
+    pub(crate) async fn worker(&self, id: &str) -> Result<Option<WorkerRow>, RuntimeError> {
         let known = self.state().pool().worker(id).cloned();
         if known.is_some() {
             return Ok(known);
         }
+        Ok(self.stored_worker(id).await?)
+    }
+
+    /// A worker as the store has it, with the heartbeats that other servers received.
+    pub(crate) async fn stored_worker(&self, id: &str) -> Result<Option<WorkerRow>, StoreError> {
         let query = WorkerQuery { ids: NameRange::One(id.to_owned()), ..WorkerQuery::default() };
         Ok(self.store().workers(self.project(), query).await?.pop())
     }
 
     /// Whether a worker of this kind may have this address: one that is never called may have any.
-    async fn check_address(&self, kind: &str, url: &str) -> Result<(), RegisterError> {
+    async fn check_address(&self, id: &str, kind: &str, url: &str) -> Result<(), RegisterError> {
         if url.is_empty() || !pool::is_called(kind) {
             return Ok(());
         }
-        AddressPolicy::of(self.settings()).check(url).await.map_err(RegisterError::Address)
+        AddressPolicy::of(self.settings()).check(url).await.map_err(|reason| {
+            tracing::warn!(worker = id, %reason, "a worker was not registered");
+            self.state().refused().add(id, url, &reason, self.clock().now());
+            RegisterError::Address(reason)
+        })
     }
 }
 
-fn ttl_ms(settings: &Settings) -> u64 {
+pub(crate) fn ttl_ms(settings: &Settings) -> u64 {
     u64::try_from(settings.worker_ttl.as_millis()).unwrap_or(u64::MAX)
 }
 

@@ -170,7 +170,8 @@ async fn dies(pid: &str) {
 
 /// Checks that a script gets its input, and gives its result and its log.
 async fn check_language(server: &Runtime, language: &str, code: &str) {
-    let run = start(server, json!({"language": language, "code": code}), "hi").await;
+    let script = json!({"language": language, "code": code, "stdin_mode": "json", "output_mode": "json"});
+    let run = start(server, script, "hi").await;
     let ended = ended(server, run).await;
     assert_eq!(ended.output, json!({"text": "HI", "op": "upper"}), "{language}: {ended:?}");
     assert_eq!(ended.log, ["seen"], "{language}");
@@ -183,7 +184,8 @@ async fn each_language_gets_its_input_and_gives_its_result() {
     let shell = "line=$(cat); echo seen >&2; \
                  case $line in *hi*upper*) echo '{\"text\": \"HI\", \"op\": \"upper\"}';; esac";
     let server = server(settings()).await;
-    for (language, code) in [("python", python), ("bash", shell), ("sh", shell)] {
+    let all = [("python", python), ("python3", python), ("bash", shell), ("sh", shell), ("", shell)];
+    for (language, code) in all {
         check_language(&server, language, code).await;
     }
 }
@@ -259,7 +261,7 @@ async fn a_script_may_choose_where_it_works() {
 #[tokio::test]
 async fn a_script_that_fails_says_so_with_the_end_of_its_log() {
     let ended = run(sh("i=0; while [ $i -lt 50 ]; do i=$((i+1)); echo line $i >&2; done; exit 3")).await;
-    let Fault { kind, message, retryable, retry_after_ms: _ } = ended.fault();
+    let Fault { kind, message, retryable, retry_after_ms: _, delivery: _ } = ended.fault();
     assert_eq!((*kind, *retryable, ended.attempts), (FaultKind::Error, true, 2));
     assert!(message.starts_with("the script failed (exit status: 3): line 41\n"), "{message}");
     assert!(message.ends_with("line 50"), "{message}");
@@ -269,15 +271,40 @@ async fn a_script_that_fails_says_so_with_the_end_of_its_log() {
 }
 
 #[tokio::test]
-async fn output_that_is_not_json_is_named() {
-    let json = |text: &str| json!({"language": "sh", "code": text});
-    let ended = run(json("echo hello")).await;
-    let message = &ended.fault().message;
-    assert!(message.starts_with("the script wrote `hello` to stdout, not json"), "{message}");
-    let ended = run(json("true")).await;
-    assert!(ended.fault().message.starts_with("the script wrote nothing to stdout, not json"));
-    assert_eq!(run(json("echo '[1, 2]'")).await.output, json!([1, 2]));
-    assert!(run(json("printf '{\"a\": \\377}'")).await.fault().message.contains("not json"));
+async fn output_is_json_if_it_parses_and_else_text_without_its_last_newline() {
+    let auto = |code: &str| json!({"language": "sh", "code": code});
+    for (code, output) in [
+        ("echo '[1, 2]'", json!([1, 2])),
+        ("echo hello", json!("hello")),
+        ("echo; echo '  hello  '; echo", json!("\n  hello  \n")),
+        ("printf 'a\\r\\n'", json!("a")),
+        ("true", json!("")),
+        ("printf '{\"a\": \\377}'", json!("{\"a\": \u{fffd}}")),
+    ] {
+        let ended = run(auto(code)).await;
+        assert_eq!((ended.output, ended.log.len()), (output, 0), "{code}");
+    }
+    assert_eq!(run(with(auto("echo 5"), &json!({"output_mode": "text"}))).await.output, json!("5"));
+}
+
+#[tokio::test]
+async fn text_instead_of_json_is_kept_and_the_log_warns() {
+    let json = |code: &str| json!({"language": "sh", "code": code, "output_mode": "json"});
+    let ended = run(json("echo said >&2; echo hello")).await;
+    assert_eq!(ended.text(), "hello");
+    assert!(ended.log[0] == "said" && ended.log[1].starts_with("stdout is not JSON, so"), "{ended:?}");
+    let ended = run(json("echo '[1, 2]'")).await;
+    assert_eq!((ended.output, ended.log.len()), (json!([1, 2]), 0));
+}
+
+#[tokio::test]
+async fn a_script_gets_its_input_only_if_it_asks_for_it() {
+    for (fields, n_bytes) in [(json!({}), "0"), (json!({"stdin_mode": "none"}), "0")] {
+        assert_eq!(run(with(sh("wc -c"), &fields)).await.text().trim(), n_bytes, "{fields}");
+    }
+    let told = run(with(sh("cat"), &json!({"stdin_mode": "json"}))).await;
+    let told: Value = serde_json::from_str(told.text()).unwrap();
+    assert_eq!(told, json!({"input": {"text": "hi"}, "params": {"op": "upper"}}));
 }
 
 #[tokio::test]
@@ -367,11 +394,9 @@ async fn a_cancelled_script_is_killed_with_everything_it_started() {
 #[tokio::test]
 async fn a_script_need_not_read_its_input() {
     let server = server(settings()).await;
-    let run = start(&server, sh("echo ok"), &"x".repeat(1 << 20)).await;
+    let unread = with(sh("echo ok"), &json!({"stdin_mode": "json"}));
+    let run = start(&server, unread, &"x".repeat(1 << 20)).await;
     assert_eq!(ended(&server, run).await.text(), "ok");
-    let counted = with(sh("wc -c"), &json!({"stdin_mode": "none"}));
-    let run = start(&server, counted, "hi").await;
-    assert_eq!(ended(&server, run).await.text().trim(), "0");
 }
 
 #[tokio::test]

@@ -18,6 +18,7 @@
 mod accounts;
 mod approvals;
 mod audit;
+mod bulks;
 mod calls;
 mod dead_letters;
 mod events;
@@ -46,6 +47,7 @@ use crate::error::{ClientError, UNREACHABLE, UNSENDABLE};
 pub use accounts::AccountsApi;
 pub use approvals::ApprovalsApi;
 pub use audit::AuditApi;
+pub use bulks::BulksApi;
 pub use calls::CallsApi;
 pub use dead_letters::DeadLettersApi;
 pub use events::{EventStream, ServerEvent};
@@ -214,10 +216,33 @@ impl Client {
         repeat: Repeat,
     ) -> Result<T, ClientError> {
         let ask = OutgoingRequest { method, url, body, wait };
+        let (status, bytes) = self.send_until_answered(&ask, repeat).await?;
+        serde_json::from_slice(&bytes).map_err(|error| {
+            let path = ask.url.path();
+            ClientError::unreadable(status, format!("the response of {path} breaks the contract: {error}"))
+        })
+    }
+
+    /// Fetches a document that is no JSON.
+    pub(crate) async fn get_text(&self, url: Url) -> Result<String, ClientError> {
+        let ask = OutgoingRequest::<()> { method: Method::GET, url, body: None, wait: Duration::ZERO };
+        let (status, bytes) = self.send_until_answered(&ask, Repeat::Harmless).await?;
+        String::from_utf8(bytes).map_err(|_| {
+            let path = ask.url.path();
+            ClientError::unreadable(status, format!("the response of {path} is no UTF-8 text"))
+        })
+    }
+
+    /// Sends a request, again where that is harmless, until a server has answered it.
+    async fn send_until_answered<B: Serialize + ?Sized>(
+        &self,
+        ask: &OutgoingRequest<'_, B>,
+        repeat: Repeat,
+    ) -> Result<(StatusCode, Vec<u8>), ClientError> {
         let mut pause = RETRY_DELAY;
         let mut n_tries = 1;
         let (status, bytes, retry_after) = loop {
-            match self.send(&ask).await {
+            match self.send(ask).await {
                 Err(error)
                     if error.code == UNREACHABLE && repeat == Repeat::Harmless && n_tries < TRIES_MAX =>
                 {
@@ -231,10 +256,7 @@ impl Client {
         if !status.is_success() {
             return Err(ClientError::answered(status, retry_after, &bytes));
         }
-        serde_json::from_slice(&bytes).map_err(|error| {
-            let path = ask.url.path();
-            ClientError::unreadable(status, format!("the response of {path} breaks the contract: {error}"))
-        })
+        Ok((status, bytes))
     }
 
     async fn send<B: Serialize + ?Sized>(

@@ -10,6 +10,7 @@ mod audit;
 mod bulk;
 mod doctor;
 mod flow;
+mod graph;
 mod job;
 mod overview;
 mod price;
@@ -43,8 +44,12 @@ pub use bulk::{
 pub use doctor::{DoctorFinding, DoctorReport, DoctorRequest, PageCheck};
 pub use flow::{
     Definition, DefinitionChange, DefinitionChangeKind, ExpandResponse, ExpandedTaskInfo, FlowDetail,
-    FlowDiff, FlowInfo, FlowRequest, InstantiateRequest, ProblemSeverity, PublishResponse, Validation,
-    ValidationProblem, Version, VersionRequest, VersionSummary,
+    FlowDiff, FlowInfo, FlowRequest, InstantiateRequest, NodeChange, ProblemSeverity, PublishResponse,
+    Validation, ValidationProblem, Version, VersionRequest, VersionSummary, ExampleInfo, ExampleNames, ExamplesLoaded,
+};
+pub use graph::{
+    FlowGraph, GraphArea, GraphDirection, GraphEdge, GraphEdgeKind, GraphEdgeWhen, GraphNode, GraphNodeKind,
+    GraphQuery, GraphSvgQuery, RunGraphQuery,
 };
 pub use job::{
     JobAttempt, JobCost, JobCreated, JobDetail, JobRetry, JobStatus, JobSummary, JobsCreated, JobsQuery,
@@ -62,7 +67,7 @@ pub use pull::{
 };
 pub use query::{
     ApprovalsQuery, DiffQuery, EventsQuery, FlowsQuery, ListOrder, LogsQuery, PageQuery, RunsQuery,
-    StartQuery, StateQuery, WidePageQuery,
+    StartQuery, StateQuery, WidePageQuery, WorkersQuery,
 };
 pub use queue::{
     DeadLetter, DeadLetterGroupInfo, DeadLetterGroups, DeadLetterItem, DeadLetterRefusal, DeadLetters,
@@ -98,7 +103,7 @@ pub use view::{
     AttemptHead, CountedValue, OutputQuery, RunChanges, RunCounts, RunCountsQuery, RunPage, RunPatch,
     SearchHit, SearchHits, SearchQuery, ValueHead,
 };
-pub use worker::{Health, Readiness, WorkerInfo, WorkerTask, Workers};
+pub use worker::{Health, Readiness, RefusedWorker, WorkerInfo, WorkerTask, Workers};
 
 /// One page of a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

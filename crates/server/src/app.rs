@@ -14,6 +14,7 @@ use windlass_store::Store;
 use windlass_store::flow::{FlowRef, FlowRow, VersionRef};
 use windlass_store::run::{RunRef, RunRow, Since};
 
+use crate::ExampleFlow;
 use crate::live::EventHub;
 use crate::problem::{ApiError, ApiResult, Code};
 
@@ -29,6 +30,7 @@ pub(crate) struct App {
     /// Canceled when the server stops listening: streams end then.
     pub(crate) closing: CancellationToken,
     pub(crate) hub: EventHub,
+    pub(crate) examples: Arc<[ExampleFlow]>,
     labels: Arc<Mutex<HashMap<VersionId, Arc<VersionLabel>>>>,
 }
 
@@ -40,8 +42,8 @@ pub(crate) struct VersionLabel {
 }
 
 impl App {
-    pub(crate) fn new(runtime: Runtime, closing: CancellationToken) -> Self {
-        App { runtime, closing, hub: EventHub::default(), labels: Arc::default() }
+    pub(crate) fn new(runtime: Runtime, closing: CancellationToken, examples: &[ExampleFlow]) -> Self {
+        App { runtime, closing, hub: EventHub::default(), examples: examples.into(), labels: Arc::default() }
     }
 
     pub(crate) fn store(&self) -> &dyn Store {

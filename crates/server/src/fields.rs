@@ -8,6 +8,7 @@ use windlass_engine::time::Timestamp;
 use windlass_sdk::contract::BackoffKind;
 
 use crate::extract;
+use crate::ignored::IgnoredFields;
 use crate::problem::{ApiError, ApiResult, Code};
 
 /// Characters of a wrong value that a message repeats.
@@ -195,8 +196,11 @@ impl BodyFields {
         self.object(name, problems).map(|fields| BodyFields::of(place, fields))
     }
 
-    /// Reports the remaining fields as unknown.
+    /// Reports the remaining fields as unknown; on the surface that ignores them they are noted for a warning.
     pub(crate) fn done(self, problems: &mut Problems) {
+        if let Some(ignored) = IgnoredFields::current() {
+            return self.left.keys().for_each(|name| ignored.note(&self.at(name)));
+        }
         let allowed = match self.known.join("`, `") {
             none if none.is_empty() => "leave it out, nothing is to be said here".to_owned(),
             known => format!("allowed are `{known}`"),

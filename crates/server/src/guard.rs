@@ -18,6 +18,7 @@ use windlass_runtime::body_budget::BodyBudget;
 
 use crate::Options;
 use crate::audit;
+use crate::ignored::IgnoredFields;
 use crate::problem::{ApiError, Code};
 use crate::scheduler;
 use body::BodyReader;
@@ -93,7 +94,7 @@ pub(crate) async fn check(State(guard): State<Guard>, request: Request, next: Ne
                 slot.read(&bytes);
             }
             parts.extensions.insert(memory.clone());
-            let response = next.run(Request::from_parts(parts, Body::from(bytes))).await;
+            let response = form.handle(next.run(Request::from_parts(parts, Body::from(bytes)))).await;
             // Handlers have the values of the body until they answer; those that wait give memory back before.
             drop(memory);
             form.restate(response)
@@ -161,6 +162,19 @@ impl ErrorForm {
             ErrorForm::Problem => error.clone().into_response(),
             ErrorForm::ProblemWithText => error.platform(),
             ErrorForm::TextOnly => error.plain(),
+        }
+    }
+
+    /// The response of a handler; unknown fields of the body are named in its headers where they are ignored.
+    async fn handle(self, handling: impl Future<Output = Response>) -> Response {
+        match self {
+            ErrorForm::ProblemWithText => {
+                let ignored = IgnoredFields::default();
+                let mut response = ignored.noted_in(handling).await;
+                ignored.warn(response.headers_mut());
+                response
+            }
+            ErrorForm::Problem | ErrorForm::TextOnly => handling.await,
         }
     }
 

@@ -11,6 +11,7 @@ mod extract;
 mod fields;
 mod guard;
 mod host;
+mod ignored;
 mod job;
 mod listen;
 mod live;
@@ -76,6 +77,15 @@ pub struct Options {
     pub idle_timeout: Duration,
     /// How long connections may take to end once the server stops listening.
     pub grace: Duration,
+    /// Flows that a person may publish for a first look around.
+    pub examples: Vec<ExampleFlow>,
+}
+
+/// A flow with the text of its definition.
+#[derive(Debug, Clone)]
+pub struct ExampleFlow {
+    pub name: String,
+    pub text: String,
 }
 
 impl Default for Options {
@@ -94,6 +104,7 @@ impl Default for Options {
             write_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(60),
             grace: Duration::from_secs(10),
+            examples: Vec::new(),
         }
     }
 }
@@ -109,7 +120,7 @@ pub fn openapi() -> serde_json::Value {
 }
 
 fn build(runtime: Runtime, options: &Options, closing: CancellationToken) -> Router {
-    let app = App::new(runtime.clone(), closing);
+    let app = App::new(runtime.clone(), closing, &options.examples);
     let guard = Guard::new(options, runtime.bodies().clone());
     let audit = Audit::new(runtime.clone(), app.hub.clone());
     let ids = app.clone();

@@ -9,7 +9,9 @@ mod call;
 mod definition;
 mod diff;
 mod doctor;
+mod example;
 mod flow;
+mod graph;
 mod health;
 mod job;
 mod log;
@@ -45,11 +47,14 @@ fn flow_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(flow::list, flow::create))
         .routes(routes!(definition::validate))
+        .routes(routes!(example::list, example::load))
         .routes(routes!(definition::expand))
         .routes(routes!(flow::show))
         .routes(routes!(flow::versions, flow::publish))
         .routes(routes!(flow::version))
         .routes(routes!(diff::diff))
+        .routes(routes!(graph::flow))
+        .routes(routes!(graph::svg))
         .routes(routes!(template::instantiate))
         .routes(routes!(start::start))
         .routes(routes!(stats::flow))
@@ -65,6 +70,7 @@ fn run_routes() -> OpenApiRouter<App> {
         .routes(routes!(run::show))
         .routes(routes!(view::view))
         .routes(routes!(view::output))
+        .routes(routes!(graph::run))
         .routes(routes!(round::state))
         .routes(routes!(round::state_diff))
         .routes(routes!(trace::attempts))

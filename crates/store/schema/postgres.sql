@@ -54,15 +54,6 @@ firings.started uuid NOT NULL
 firings.is_running boolean NOT NULL
 flow_names.project text COLLATE "C" NOT NULL
 flow_names.name text COLLATE "C" NOT NULL
-flows.project text COLLATE "C" NOT NULL
-flows.id uuid NOT NULL
-flows.name text COLLATE "C" NOT NULL
-flows.description text COLLATE "C" NOT NULL
-flows.labels text COLLATE "C" NOT NULL
-flows.is_template boolean NOT NULL
-flows.latest bigint NOT NULL
-flows.created_at bigint NOT NULL
-flows.updated_at bigint NOT NULL
 job_keys.project text COLLATE "C" NOT NULL
 job_keys.queue text COLLATE "C" NOT NULL
 job_keys.key text COLLATE "C" NOT NULL
@@ -127,6 +118,15 @@ logs.lines text COLLATE "C" NOT NULL
 migrations.number bigint NOT NULL
 migrations.name text COLLATE "C" NOT NULL
 migrations.checksum bigint NOT NULL
+named_flows.project text COLLATE "C" NOT NULL
+named_flows.id uuid NOT NULL
+named_flows.name text COLLATE "C" NOT NULL
+named_flows.description text COLLATE "C" NOT NULL
+named_flows.labels text COLLATE "C" NOT NULL
+named_flows.is_template boolean NOT NULL
+named_flows.latest bigint NOT NULL
+named_flows.created_at bigint NOT NULL
+named_flows.updated_at bigint NOT NULL
 outbox.project text COLLATE "C" NOT NULL
 outbox.sender bytea NOT NULL
 outbox.seq bigint NOT NULL
@@ -233,6 +233,7 @@ servers.name text COLLATE "C" NOT NULL
 servers.version text COLLATE "C" NOT NULL
 servers.started_at bigint NOT NULL
 servers.beat_at bigint NOT NULL
+servers.worker_ttl_ms bigint NOT NULL
 services.project text COLLATE "C" NOT NULL
 services.name text COLLATE "C" NOT NULL
 services.settings text COLLATE "C" NOT NULL
@@ -294,9 +295,8 @@ CREATE INDEX firings_by_started ON public.firings USING btree (started, is_run)
 CREATE UNIQUE INDEX firings_pkey ON public.firings USING btree (schedule, slot, is_manual)
 CREATE INDEX firings_running ON public.firings USING btree (schedule, slot, is_manual) WHERE is_running
 CREATE UNIQUE INDEX flow_names_pkey ON public.flow_names USING btree (project, name)
-CREATE INDEX flows_by_creation ON public.flows USING btree (project, created_at, id)
-CREATE INDEX flows_by_name ON public.flows USING btree (project, name, created_at, id)
-CREATE UNIQUE INDEX flows_pkey ON public.flows USING btree (id)
+CREATE INDEX flows_by_creation ON public.named_flows USING btree (project, created_at, id)
+CREATE INDEX flows_by_name ON public.named_flows USING btree (project, name, created_at, id)
 CREATE INDEX job_keys_by_job ON public.job_keys USING btree (job)
 CREATE UNIQUE INDEX job_keys_pkey ON public.job_keys USING btree (project, queue, key)
 CREATE UNIQUE INDEX job_specs_pkey ON public.job_specs USING btree (job)
@@ -325,6 +325,7 @@ CREATE UNIQUE INDEX ledger_pkey ON public.ledger USING btree (project, account, 
 CREATE INDEX logs_by_fence ON public.logs USING btree (run, fence)
 CREATE UNIQUE INDEX logs_pkey ON public.logs USING btree (run, entry, fence)
 CREATE UNIQUE INDEX migrations_pkey ON public.migrations USING btree (number)
+CREATE UNIQUE INDEX named_flows_pkey ON public.named_flows USING btree (id)
 CREATE INDEX outbox_by_receiver ON public.outbox USING btree (project, receiver) WHERE (NOT is_delivered)
 CREATE INDEX outbox_by_tree ON public.outbox USING btree (project, tree, depth DESC, at, sender, seq, part) WHERE ((NOT is_delivered) AND (tree IS NOT NULL))
 CREATE INDEX outbox_of_accounts ON public.outbox USING btree (at) WHERE (is_delivered AND (sender >= '\x01'::bytea))
@@ -376,29 +377,44 @@ VIEW entries
  SELECT journal.run,
     journal.seq,
     journal.v,
-    journal.at,
+    calendar_time(journal.at) AS at,
     journal.command,
-    journal.events
+    (readable(journal.events))::jsonb AS events
    FROM journal;
 VIEW events
- SELECT journal.run,
-    journal.seq,
-    (one.place - 1) AS place,
-    journal.at,
-    (one.event ->> 'e'::text) AS kind,
-    (one.event ->> 'node'::text) AS node,
-    (one.event)::text AS event
-   FROM journal,
-    LATERAL json_array_elements(readable(journal.events)) WITH ORDINALITY one(event, place);
+ SELECT run_events.run,
+    run_events.seq,
+    run_events.place,
+    calendar_time(run_events.at) AS at,
+    run_events.kind,
+    run_events.node,
+    (run_events.event)::jsonb AS event
+   FROM run_events;
 VIEW flow_versions
  SELECT versions.flow,
     ('ver-'::text || (versions.id)::text) AS id,
     ('flow-'::text || (versions.flow)::text) AS flow_id,
     versions.number AS version,
-    versions.definition AS definition_json,
+        CASE
+            WHEN (versions.json IS NOT NULL) THEN (readable(versions.json))::jsonb
+            WHEN (ltrim(versions.definition, ' 	
+'::text) ~~ '{%'::text) THEN (readable(versions.definition))::jsonb
+            ELSE NULL::jsonb
+        END AS definition_json,
     versions.status,
-    (versions.created_at / 1000) AS created_at
+    calendar_time(versions.created_at) AS created_at
    FROM versions;
+VIEW flows
+ SELECT named_flows.id AS flow,
+    ('flow-'::text || (named_flows.id)::text) AS id,
+    named_flows.name,
+    named_flows.description,
+    (readable(named_flows.labels))::jsonb AS labels,
+    named_flows.is_template,
+    named_flows.latest AS latest_version,
+    calendar_time(named_flows.created_at) AS created_at,
+    calendar_time(named_flows.updated_at) AS updated_at
+   FROM named_flows;
 VIEW node_runs
  WITH shown AS (
          SELECT runs.project,
@@ -426,14 +442,14 @@ VIEW node_runs
            FROM ((runs
              LEFT JOIN versions ON ((versions.id = runs.version)))
              CROSS JOIN LATERAL ( WITH RECURSIVE numbered AS MATERIALIZED (
-                         SELECT events.at,
-                            events.kind,
-                            events.node,
-                            events.event,
-                            ((events.event)::json ->> 'visit'::text) AS visit,
-                            row_number() OVER (ORDER BY events.seq, events.place) AS n
-                           FROM events
-                          WHERE (events.run = runs.id)
+                         SELECT run_events.at,
+                            run_events.kind,
+                            run_events.node,
+                            run_events.event,
+                            ((run_events.event)::json ->> 'visit'::text) AS visit,
+                            row_number() OVER (ORDER BY run_events.seq, run_events.place) AS n
+                           FROM run_events
+                          WHERE (run_events.run = runs.id)
                         ), round AS MATERIALIZED (
                          SELECT numbered.n,
                             numbered.at
@@ -618,17 +634,17 @@ VIEW node_runs
             WHEN (shown.own ~ '[^0-9]'::text) THEN shown.own
             ELSE COALESCE(((((shown.definition -> 'nodes'::text) -> replace(shown.around, '"'::text, ''::text)) -> 'parallel_services'::text) ->> (NULLIF("left"(shown.own, 9), ''::text))::integer), shown.own)
         END AS branch_id,
-    COALESCE(((((shown.definition -> 'nodes'::text) -> replace(shown.node, '"'::text, ''::text)) -> 'prep'::text))::text, '{}'::text) AS prep_json,
-    COALESCE(((shown.beginning -> 'input'::text))::text, shown.entered_with, 'null'::text) AS exec_input_json,
-    COALESCE(((shown.ending -> 'output'::text))::text, ((shown.ending -> 'memo'::text))::text, ''::text) AS exec_output_json,
+    COALESCE(((((shown.definition -> 'nodes'::text) -> replace(shown.node, '"'::text, ''::text)) -> 'prep'::text))::jsonb, '{}'::jsonb) AS prep_json,
+    (COALESCE(((shown.beginning -> 'input'::text))::text, shown.entered_with, 'null'::text))::jsonb AS exec_input_json,
+    (COALESCE((shown.ending -> 'output'::text), (shown.ending -> 'memo'::text)))::jsonb AS exec_output_json,
     COALESCE(((shown.ending -> 'fault'::text) ->> 'message'::text), ''::text) AS error_text,
     COALESCE((shown.ending ->> 'action'::text), (shown.ending ->> 'route'::text),
         CASE
             WHEN ((shown.how = 'done'::text) AND (shown.around = ''::text)) THEN 'default'::text
             ELSE ''::text
         END) AS action,
-    (shown.began_at / 1000) AS started_at,
-    (COALESCE(shown.ended_at, shown.run_ended_at, (0)::bigint) / 1000) AS finished_at,
+    calendar_time(shown.began_at) AS started_at,
+    calendar_time(COALESCE(shown.ended_at, shown.run_ended_at)) AS finished_at,
     COALESCE((shown.ending ->> 'worker'::text), attempts.worker, ''::text) AS worker_id,
     COALESCE(registrations.url, ''::text) AS worker_url,
         CASE
@@ -641,6 +657,146 @@ VIEW node_runs
      LEFT JOIN jobs ON (((jobs.run = shown.run) AND (jobs.call_fence = shown.fence))))
      LEFT JOIN attempts ON (((attempts.job = jobs.id) AND (jobs.status = 'running'::text) AND (attempts.status = 'running'::text))))
      LEFT JOIN registrations ON (((registrations.project = shown.project) AND (registrations.id = COALESCE((shown.ending ->> 'worker'::text), attempts.worker)))));
+VIEW run_events
+ SELECT journal.run,
+    journal.seq,
+    (one.place - 1) AS place,
+    journal.at,
+    (one.event ->> 'e'::text) AS kind,
+    (one.event ->> 'node'::text) AS node,
+    (one.event)::text AS event
+   FROM journal,
+    LATERAL json_array_elements(readable(journal.events)) WITH ORDINALITY one(event, place);
+VIEW run_retries
+ SELECT runs.id AS run,
+    ( WITH seen AS MATERIALIZED (
+                 SELECT run_events.kind,
+                    run_events.node,
+                    run_events.event,
+                    row_number() OVER (ORDER BY run_events.seq, run_events.place) AS n
+                   FROM run_events
+                  WHERE ((run_events.run = runs.id) AND (run_events.kind = ANY (ARRAY['retried'::text, 'rerun'::text, 'entered'::text, 'granted'::text, 'opened'::text, 'waiting'::text, 'deferred'::text, 'suspended'::text, 'done'::text, 'failed'::text, 'skipped'::text, 'dropped'::text])))
+                ), newest AS (
+                 SELECT seen_1.node,
+                    max(seen_1.n) AS n,
+                    max(
+                        CASE seen_1.kind
+                            WHEN 'granted'::text THEN (((seen_1.event)::json ->> 'attempt'::text))::bigint
+                            ELSE NULL::bigint
+                        END) AS attempt
+                   FROM seen seen_1
+                  WHERE ((seen_1.node IS NOT NULL) AND (seen_1.n > ( SELECT COALESCE(max(seen_2.n), (0)::bigint) AS "coalesce"
+                           FROM seen seen_2
+                          WHERE (seen_2.kind = ANY (ARRAY['retried'::text, 'rerun'::text])))))
+                  GROUP BY seen_1.node
+                )
+         SELECT jsonb_object_agg(newest.node, jsonb_build_object('attempt', (COALESCE(newest.attempt, (0)::bigint) + 1), 'next_try_at', (((seen.event)::json ->> 'until'::text))::bigint, 'error', (((seen.event)::json -> 'fault'::text) ->> 'message'::text))) AS jsonb_object_agg
+           FROM (newest
+             JOIN seen ON ((seen.n = newest.n)))
+          WHERE (seen.kind = 'deferred'::text)) AS retries
+   FROM runs
+  WHERE (runs.ended_at IS NULL);
+VIEW run_shared
+ SELECT runs.id AS run,
+    COALESCE((readable(runs.shared))::jsonb, ( WITH RECURSIVE said AS MATERIALIZED (
+                 SELECT run_events.kind,
+                    run_events.node,
+                    (run_events.event)::json AS event,
+                    row_number() OVER (ORDER BY run_events.seq, run_events.place) AS n
+                   FROM run_events
+                  WHERE ((run_events.run = runs.id) AND (run_events.kind = ANY (ARRAY['started'::text, 'rerun'::text, 'done'::text, 'signaled'::text])))
+                ), base AS MATERIALIZED (
+                 SELECT said.n,
+                    COALESCE((said.event -> 'shared'::text), ( SELECT COALESCE((said.event -> 'params'::text), written_out(runs.project, (said.event -> 'params_in'::text))) AS "coalesce"
+                           FROM versions
+                          WHERE ((versions.id = runs.version) AND (versions.form = 'dag'::text))), '{}'::json) AS given
+                   FROM said
+                  WHERE ((said.kind = 'started'::text) OR ((said.kind = 'rerun'::text) AND ((said.event -> 'shared'::text) IS NOT NULL)))
+                  ORDER BY said.n DESC
+                 LIMIT 1
+                ), writes AS MATERIALIZED (
+                 SELECT (one.value ->> 'node'::text) AS node,
+                    replace(replace(replace(replace(replace(replace(replace((one.value ->> 'like'::text), '\'::text, '\\'::text), '%'::text, '\%'::text), '_'::text, '\_'::text), '*'::text, '%'::text), '[%]'::text, '*'::text), '[?]'::text, '?'::text), '[[]'::text, '['::text) AS pattern,
+                    ((one.value ->> 'depth'::text))::integer AS depth,
+                    (one.value ->> 'key'::text) AS name,
+                    (one.value -> 'path'::text) AS path
+                   FROM versions,
+                    LATERAL json_array_elements(readable(versions.writes)) one(value)
+                  WHERE (versions.id = runs.version)
+                ), results AS MATERIALIZED (
+                 SELECT said.n,
+                    said.node,
+                    (said.event -> 'output'::text) AS output
+                   FROM said
+                  WHERE ((said.kind = 'done'::text) AND (said.n > ( SELECT base.n
+                           FROM base)) AND ((said.event -> 'output'::text) IS NOT NULL))
+                ), results_written AS (
+                 SELECT results.n,
+                    writes.name,
+                    writes.path,
+                    results.output
+                   FROM (results
+                     JOIN writes ON ((writes.node = results.node)))
+                UNION ALL
+                 SELECT results.n,
+                    writes.name,
+                    writes.path,
+                    results.output
+                   FROM (writes
+                     JOIN results ON (((results.node ~~ writes.pattern) AND ((length(results.node) - length(replace(results.node, '/'::text, ''::text))) = writes.depth))))
+                ), followed(n, name, value, path, at) AS (
+                 SELECT results_written.n,
+                    results_written.name,
+                    results_written.output,
+                    results_written.path,
+                    0 AS "?column?"
+                   FROM results_written
+                  WHERE ((json_array_length(results_written.path) = 0) OR (json_typeof(results_written.output) = 'object'::text))
+                UNION ALL
+                 SELECT followed.n,
+                    followed.name,
+                    COALESCE(
+                        CASE
+                            WHEN ((json_typeof(followed.value) = 'object'::text) AND (json_typeof((followed.path -> followed.at)) = 'string'::text)) THEN (followed.value -> (followed.path ->> followed.at))
+                            WHEN ((json_typeof(followed.value) = 'array'::text) AND ((followed.path ->> followed.at) ~ '^[0-9]{1,9}$'::text)) THEN (followed.value -> ((followed.path ->> followed.at))::integer)
+                            ELSE NULL::json
+                        END, 'null'::json) AS "coalesce",
+                    followed.path,
+                    (followed.at + 1)
+                   FROM followed
+                  WHERE (followed.at < json_array_length(followed.path))
+                ), written(n, name, value) AS (
+                 SELECT base.n,
+                    one.key,
+                    (one.value)::text AS value
+                   FROM base,
+                    LATERAL json_each(
+                        CASE
+                            WHEN (json_typeof(base.given) = 'object'::text) THEN base.given
+                            ELSE '{}'::json
+                        END) one(key, value)
+                UNION ALL
+                 SELECT followed.n,
+                    followed.name,
+                    (followed.value)::text AS value
+                   FROM followed
+                  WHERE (followed.at = json_array_length(followed.path))
+                UNION ALL
+                 SELECT said.n,
+                    (said.event ->> 'key'::text),
+                    COALESCE(((said.event -> 'value'::text))::text, 'null'::text) AS "coalesce"
+                   FROM said
+                  WHERE ((said.kind = 'signaled'::text) AND (said.n > ( SELECT base.n
+                           FROM base)))
+                ), newest AS (
+                 SELECT DISTINCT ON (written.name) written.name,
+                    written.value
+                   FROM written
+                  ORDER BY written.name, written.n DESC
+                )
+         SELECT jsonb_object_agg(newest.name, (newest.value)::jsonb) AS jsonb_object_agg
+           FROM newest), '{}'::jsonb) AS shared
+   FROM runs;
 VIEW task_queue
  SELECT jobs.id AS job,
     (((jobs.id)::text || '.'::text) || jobs.fence) AS id,
@@ -650,15 +806,15 @@ VIEW task_queue
             ELSE regexp_replace(jobs.call_node, '/[^/]*$'::text, ''::text)
         END AS node_key,
     jobs.name AS service,
-    (json_build_object('input', (readable(job_specs.payload) -> 'input'::text), 'params', COALESCE((readable(job_specs.payload) -> 'params'::text), written_out(jobs.project, (readable(job_specs.payload) -> 'params_in'::text))), 'run_id', (((jobs.call_run)::text || '.'::text) || jobs.call_fence)))::text AS input_json,
+    (json_build_object('input', (readable(job_specs.payload) -> 'input'::text), 'params', COALESCE((readable(job_specs.payload) -> 'params'::text), written_out(jobs.project, (readable(job_specs.payload) -> 'params_in'::text))), 'run_id', (((jobs.call_run)::text || '.'::text) || jobs.call_fence)))::jsonb AS input_json,
         CASE jobs.status
             WHEN 'canceled'::text THEN 'cancelled'::text
             ELSE jobs.status
         END AS status,
     COALESCE(attempts.worker, ''::text) AS worker_id,
-    (jobs.created_at / 1000) AS created_at,
-    COALESCE((attempts.started_at / 1000), (0)::bigint) AS started_at,
-    COALESCE((LEAST(((readable(jobs.state) ->> 'lease_until'::text))::bigint, ((readable(jobs.state) ->> 'deadline'::text))::bigint) / 1000), (0)::bigint) AS timeout_at
+    calendar_time(jobs.created_at) AS created_at,
+    calendar_time(attempts.started_at) AS started_at,
+    calendar_time(LEAST(((readable(jobs.state) ->> 'lease_until'::text))::bigint, ((readable(jobs.state) ->> 'deadline'::text))::bigint)) AS timeout_at
    FROM ((jobs
      JOIN job_specs ON ((job_specs.job = jobs.id)))
      LEFT JOIN attempts ON (((attempts.job = jobs.id) AND (attempts.number = ( SELECT max(last.number) AS max
@@ -675,12 +831,12 @@ VIEW task_runs
             ELSE shown.status
         END AS status,
     shown.worker AS worker_id,
-    to_char((to_timestamp((((shown.started_at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS started_at,
-    to_char((to_timestamp((((shown.finished_at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS finished_at,
-    shown.result,
+    calendar_time(shown.started_at) AS started_at,
+    calendar_time(shown.finished_at) AS finished_at,
+    (readable(shown.result))::jsonb AS result,
     (readable(shown.error) ->> 'message'::text) AS error,
-    to_char((to_timestamp((((shown.next_retry_at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS next_retry_at,
-    to_char((to_timestamp((((shown.created_at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS created_at
+    calendar_time(shown.next_retry_at) AS next_retry_at,
+    calendar_time(shown.created_at) AS created_at
    FROM ( SELECT attempts.job,
             attempts.number,
             attempts.status,
@@ -709,52 +865,105 @@ VIEW task_runs
                   WHERE (attempts.job = jobs.id)))))) shown;
 VIEW tasks
  SELECT runs.id AS run,
+    NULL::uuid AS job,
     ('task-'::text || (runs.id)::text) AS id,
-    ('ver-'::text || (runs.version)::text) AS flow_version_id,
-    ('flow-'::text || (runs.flow)::text) AS flow_id,
-    flows.name AS flow_name,
-    versions.number AS flow_version,
+    named_flows.name,
+    'run'::text AS type,
+    NULL::text AS queue_name,
+    NULL::integer AS priority,
+    NULL::jsonb AS payload,
+    NULL::integer AS max_retries,
         CASE
             WHEN ((runs.status = 'running'::text) AND (runs.owner_server IS NULL)) THEN 'waiting_queue'::text
             WHEN ((runs.status = 'waiting'::text) AND (runs.step_count = 0)) THEN 'pending'::text
             WHEN ((runs.status = 'waiting'::text) OR (runs.status = 'paused'::text)) THEN 'running'::text
             ELSE runs.status
         END AS status,
-    COALESCE(( SELECT (COALESCE(((readable(journal.events) -> 0) -> 'params'::text), written_out(runs.project, ((readable(journal.events) -> 0) -> 'params_in'::text))))::text AS "coalesce"
+    NULL::text AS dedup_key,
+    NULL::timestamp with time zone AS run_at,
+    calendar_time(runs.created_at) AS created_at,
+    calendar_time(runs.updated_at) AS updated_at,
+    ('ver-'::text || (runs.version)::text) AS flow_version_id,
+    ('flow-'::text || (runs.flow)::text) AS flow_id,
+    named_flows.name AS flow_name,
+    versions.number AS flow_version,
+    COALESCE(( SELECT (COALESCE(((readable(journal.events) -> 0) -> 'params'::text), written_out(runs.project, ((readable(journal.events) -> 0) -> 'params_in'::text))))::jsonb AS "coalesce"
            FROM journal
-          WHERE ((journal.run = runs.id) AND (journal.seq = 1))), '{}'::text) AS params_json,
-    COALESCE(runs.shared, '{}'::text) AS shared_json,
+          WHERE ((journal.run = runs.id) AND (journal.seq = 1))), '{}'::jsonb) AS params_json,
+    ( SELECT run_shared.shared
+           FROM run_shared
+          WHERE (run_shared.run = runs.id)) AS shared_json,
     COALESCE(runs.node, ''::text) AS current_node_key,
     COALESCE(runs.action, ''::text) AS last_action,
     runs.step_count,
-    '{}'::text AS retry_state_json,
+    COALESCE(( SELECT run_retries.retries
+           FROM run_retries
+          WHERE (run_retries.run = runs.id)), '{}'::jsonb) AS retry_state_json,
     COALESCE(servers.name, ''::text) AS lease_owner,
-    COALESCE(((servers.beat_at + 10000) / 1000), (0)::bigint) AS lease_expiry,
-    COALESCE(runs.request, ''::text) AS request_id,
-    (runs.created_at / 1000) AS created_at,
-    (runs.updated_at / 1000) AS updated_at
+    calendar_time((servers.beat_at + 10000)) AS lease_expiry,
+    COALESCE(runs.request, ''::text) AS request_id
    FROM (((runs
-     LEFT JOIN flows ON ((flows.id = runs.flow)))
+     LEFT JOIN named_flows ON ((named_flows.id = runs.flow)))
      LEFT JOIN versions ON ((versions.id = runs.version)))
-     LEFT JOIN servers ON (((servers.id = runs.owner_server) AND (servers.epoch = runs.owner_epoch))));
+     LEFT JOIN servers ON (((servers.id = runs.owner_server) AND (servers.epoch = runs.owner_epoch))))
+UNION ALL
+ SELECT NULL::uuid AS run,
+    jobs.id AS job,
+    (jobs.id)::text AS id,
+    jobs.name,
+        CASE
+            WHEN ((jobs.schedule IS NULL) AND ((readable(job_specs.spec) ->> 'run_at'::text) IS NULL)) THEN 'immediate'::text
+            ELSE 'scheduled'::text
+        END AS type,
+    jobs.queue AS queue_name,
+    jobs.priority,
+    (readable(job_specs.payload))::jsonb AS payload,
+    ((readable(job_specs.spec) ->> 'max_retries'::text))::integer AS max_retries,
+        CASE jobs.status
+            WHEN 'running'::text THEN 'queued'::text
+            WHEN 'suspended'::text THEN 'queued'::text
+            WHEN 'retrying'::text THEN 'queued'::text
+            WHEN 'canceled'::text THEN 'cancelled'::text
+            ELSE jobs.status
+        END AS status,
+    (readable(job_specs.spec) ->> 'dedup_key'::text) AS dedup_key,
+    calendar_time(((readable(job_specs.spec) ->> 'run_at'::text))::bigint) AS run_at,
+    calendar_time(jobs.created_at) AS created_at,
+    calendar_time(jobs.updated_at) AS updated_at,
+    NULL::text AS flow_version_id,
+    NULL::text AS flow_id,
+    NULL::text AS flow_name,
+    NULL::bigint AS flow_version,
+    NULL::jsonb AS params_json,
+    NULL::jsonb AS shared_json,
+    NULL::text AS current_node_key,
+    NULL::text AS last_action,
+    NULL::bigint AS step_count,
+    NULL::jsonb AS retry_state_json,
+    NULL::text AS lease_owner,
+    NULL::timestamp with time zone AS lease_expiry,
+    NULL::text AS request_id
+   FROM (jobs
+     JOIN job_specs ON ((job_specs.job = jobs.id)));
 VIEW workers
  SELECT registrations.project,
     registrations.id,
     registrations.name,
     registrations.url,
-    registrations.kind,
     registrations.kind AS type,
-    registrations.services,
-    registrations.services AS services_json,
-    registrations.queues,
+    (readable(registrations.services))::jsonb AS services,
+    (readable(registrations.services))::jsonb AS services_json,
+    (readable(registrations.queues))::jsonb AS queues,
     registrations.load,
     registrations.capacity,
-    registrations.registered_at,
-    registrations.beat_at,
-    (registrations.beat_at / 1000) AS last_heartbeat,
-    to_char((to_timestamp((((registrations.beat_at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS heartbeat_at,
+    calendar_time(registrations.registered_at) AS registered_at,
+    calendar_time(registrations.beat_at) AS last_heartbeat,
+    calendar_time(registrations.beat_at) AS heartbeat_at,
         CASE
-            WHEN (((registrations.beat_at / 1000))::numeric >= (EXTRACT(epoch FROM now()) - (15)::numeric)) THEN 'online'::text
+            WHEN ((registrations.beat_at)::numeric > ((EXTRACT(epoch FROM clock_timestamp()) * (1000)::numeric) - (COALESCE(( SELECT servers.worker_ttl_ms
+               FROM servers
+              ORDER BY servers.beat_at DESC
+             LIMIT 1), (15000)::bigint))::numeric)) THEN 'online'::text
             ELSE 'offline'::text
         END AS status
    FROM registrations;
@@ -850,20 +1059,20 @@ VIEW workflow_logs
             ELSE told.kind
         END AS message,
         CASE told.kind
-            WHEN 'logged'::text THEN '{}'::text
-            ELSE ( SELECT (('{'::text || COALESCE(string_agg((((to_json(one.key))::text || ':'::text) || (one.value)::text), ','::text ORDER BY one.n), ''::text)) || '}'::text)
-               FROM json_each(told.event) WITH ORDINALITY one(key, value, n)
+            WHEN 'logged'::text THEN '{}'::jsonb
+            ELSE ( SELECT COALESCE(jsonb_object_agg(one.key, one.value), '{}'::jsonb) AS "coalesce"
+               FROM json_each(told.event) one(key, value)
               WHERE ((one.key <> ALL (ARRAY['e'::text, 'node'::text, 'params'::text, 'params_in'::text, 'prices'::text, 'rechecks'::text, 'input'::text, 'output'::text, 'outputs'::text, 'memo'::text, 'result'::text, 'shared'::text, 'value'::text, 'names'::text])) AND (NOT ((told.kind = 'granted'::text) AND (one.key = 'by'::text)))))
         END AS data,
-    to_char((to_timestamp((((told.at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS created_at
-   FROM ( SELECT events.run,
-            events.seq,
-            events.place,
-            events.at,
-            events.kind,
-            events.node,
-            (events.event)::json AS event
-           FROM events) told
+    calendar_time(told.at) AS created_at
+   FROM ( SELECT run_events.run,
+            run_events.seq,
+            run_events.place,
+            run_events.at,
+            run_events.kind,
+            run_events.node,
+            (run_events.event)::json AS event
+           FROM run_events) told
   WHERE ((told.kind <> 'judged'::text) OR (json_array_length((told.event -> 'dead'::text)) > 0))
 UNION ALL
  SELECT logs.run,
@@ -872,8 +1081,8 @@ UNION ALL
     'info'::text AS level,
     logs.node AS node_id,
     logs.text AS message,
-    '{}'::text AS data,
-    to_char((to_timestamp((((logs.at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS created_at
+    '{}'::jsonb AS data,
+    calendar_time(logs.at) AS created_at
    FROM logs
   WHERE ((logs.entry > 0) AND (logs.text <> ''::text))
 UNION ALL
@@ -883,8 +1092,8 @@ UNION ALL
     (line.value ->> 'level'::text) AS level,
     logs.node AS node_id,
     (line.value ->> 'message'::text) AS message,
-    COALESCE(NULLIF(((line.value -> 'data'::text))::text, 'null'::text), '{}'::text) AS data,
-    to_char((to_timestamp((((logs.at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS created_at
+    COALESCE(NULLIF(((line.value -> 'data'::text))::jsonb, 'null'::jsonb), '{}'::jsonb) AS data,
+    calendar_time(logs.at) AS created_at
    FROM logs,
     LATERAL json_array_elements(readable(logs.lines)) WITH ORDINALITY line(value, n)
   WHERE (logs.entry > 0);
@@ -894,19 +1103,19 @@ VIEW workflow_tasks
     runs.account AS account_id,
     ('flow_'::text || replace((runs.flow)::text, '-'::text, ''::text)) AS workflow_id,
     COALESCE((begun.event ->> 'exec_mode'::text), 'all'::text) AS exec_mode,
-    COALESCE(((begun.event -> 'start_node_ids'::text))::text, '[]'::text) AS start_node_ids,
+    COALESCE(((begun.event -> 'start_node_ids'::text))::jsonb, '[]'::jsonb) AS start_node_ids,
         CASE
             WHEN (runs.status = ANY (ARRAY['waiting'::text, 'paused'::text, 'canceling'::text])) THEN 'running'::text
             ELSE runs.status
         END AS status,
     ( WITH RECURSIVE numbered AS MATERIALIZED (
-                 SELECT events.at,
-                    events.kind,
-                    events.node,
-                    events.event,
-                    row_number() OVER (ORDER BY events.seq, events.place) AS n
-                   FROM events
-                  WHERE (events.run = runs.id)
+                 SELECT run_events.at,
+                    run_events.kind,
+                    run_events.node,
+                    run_events.event,
+                    row_number() OVER (ORDER BY run_events.seq, run_events.place) AS n
+                   FROM run_events
+                  WHERE (run_events.run = runs.id)
                 ), round AS MATERIALIZED (
                  SELECT COALESCE(max(numbered.n), (0)::bigint) AS n
                    FROM numbered
@@ -1037,150 +1246,55 @@ VIEW workflow_tasks
                                 ELSE judged.at
                             END)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text)
                             ELSE NULL::text
-                        END)))::text AS state
+                        END)))::jsonb AS state
                    FROM judged
                 )
-         SELECT (('{'::text || COALESCE(string_agg((((to_json(stated.node))::text || ':'::text) ||
+         SELECT COALESCE(jsonb_object_agg(stated.node,
                 CASE
-                    WHEN ((stated.status = 'completed'::text) AND ((stated.last -> 'output'::text) IS NOT NULL)) THEN ((("left"(stated.state, '-1'::integer) || ',"output":'::text) || ((stated.last -> 'output'::text))::text) || '}'::text)
+                    WHEN ((stated.status = 'completed'::text) AND ((stated.last -> 'output'::text) IS NOT NULL)) THEN (stated.state || jsonb_build_object('output', (stated.last -> 'output'::text)))
                     ELSE stated.state
-                END), ','::text), ''::text)) || '}'::text)
+                END), '{}'::jsonb) AS "coalesce"
            FROM stated) AS node_states,
-    COALESCE(runs.shared, ( WITH RECURSIVE said AS MATERIALIZED (
-                 SELECT events.kind,
-                    events.node,
-                    (events.event)::json AS event,
-                    row_number() OVER (ORDER BY events.seq, events.place) AS n
-                   FROM events
-                  WHERE ((events.run = runs.id) AND (events.kind = ANY (ARRAY['started'::text, 'rerun'::text, 'done'::text, 'signaled'::text])))
-                ), base AS MATERIALIZED (
-                 SELECT said.n,
-                    COALESCE((said.event -> 'shared'::text), ( SELECT COALESCE((said.event -> 'params'::text), written_out(runs.project, (said.event -> 'params_in'::text))) AS "coalesce"
-                           FROM versions
-                          WHERE ((versions.id = runs.version) AND (versions.form = 'dag'::text))), '{}'::json) AS given
-                   FROM said
-                  WHERE ((said.kind = 'started'::text) OR ((said.kind = 'rerun'::text) AND ((said.event -> 'shared'::text) IS NOT NULL)))
-                  ORDER BY said.n DESC
-                 LIMIT 1
-                ), writes AS MATERIALIZED (
-                 SELECT (one.value ->> 'node'::text) AS node,
-                    replace(replace(replace(replace(replace(replace(replace((one.value ->> 'like'::text), '\'::text, '\\'::text), '%'::text, '\%'::text), '_'::text, '\_'::text), '*'::text, '%'::text), '[%]'::text, '*'::text), '[?]'::text, '?'::text), '[[]'::text, '['::text) AS pattern,
-                    ((one.value ->> 'depth'::text))::integer AS depth,
-                    (one.value ->> 'key'::text) AS name,
-                    (one.value -> 'path'::text) AS path
-                   FROM versions,
-                    LATERAL json_array_elements(readable(versions.writes)) one(value)
-                  WHERE (versions.id = runs.version)
-                ), results AS MATERIALIZED (
-                 SELECT said.n,
-                    said.node,
-                    (said.event -> 'output'::text) AS output
-                   FROM said
-                  WHERE ((said.kind = 'done'::text) AND (said.n > ( SELECT base.n
-                           FROM base)) AND ((said.event -> 'output'::text) IS NOT NULL))
-                ), results_written AS (
-                 SELECT results.n,
-                    writes.name,
-                    writes.path,
-                    results.output
-                   FROM (results
-                     JOIN writes ON ((writes.node = results.node)))
-                UNION ALL
-                 SELECT results.n,
-                    writes.name,
-                    writes.path,
-                    results.output
-                   FROM (writes
-                     JOIN results ON (((results.node ~~ writes.pattern) AND ((length(results.node) - length(replace(results.node, '/'::text, ''::text))) = writes.depth))))
-                ), followed(n, name, value, path, at) AS (
-                 SELECT results_written.n,
-                    results_written.name,
-                    results_written.output,
-                    results_written.path,
-                    0 AS "?column?"
-                   FROM results_written
-                  WHERE ((json_array_length(results_written.path) = 0) OR (json_typeof(results_written.output) = 'object'::text))
-                UNION ALL
-                 SELECT followed.n,
-                    followed.name,
-                    COALESCE(
-                        CASE
-                            WHEN ((json_typeof(followed.value) = 'object'::text) AND (json_typeof((followed.path -> followed.at)) = 'string'::text)) THEN (followed.value -> (followed.path ->> followed.at))
-                            WHEN ((json_typeof(followed.value) = 'array'::text) AND ((followed.path ->> followed.at) ~ '^[0-9]{1,9}$'::text)) THEN (followed.value -> ((followed.path ->> followed.at))::integer)
-                            ELSE NULL::json
-                        END, 'null'::json) AS "coalesce",
-                    followed.path,
-                    (followed.at + 1)
-                   FROM followed
-                  WHERE (followed.at < json_array_length(followed.path))
-                ), written(n, name, value) AS (
-                 SELECT base.n,
-                    one.key,
-                    (one.value)::text AS value
-                   FROM base,
-                    LATERAL json_each(
-                        CASE
-                            WHEN (json_typeof(base.given) = 'object'::text) THEN base.given
-                            ELSE '{}'::json
-                        END) one(key, value)
-                UNION ALL
-                 SELECT followed.n,
-                    followed.name,
-                    (followed.value)::text AS value
-                   FROM followed
-                  WHERE (followed.at = json_array_length(followed.path))
-                UNION ALL
-                 SELECT said.n,
-                    (said.event ->> 'key'::text),
-                    COALESCE(((said.event -> 'value'::text))::text, 'null'::text) AS "coalesce"
-                   FROM said
-                  WHERE ((said.kind = 'signaled'::text) AND (said.n > ( SELECT base.n
-                           FROM base)))
-                ), newest AS (
-                 SELECT DISTINCT ON (written.name) written.name,
-                    written.value
-                   FROM written
-                  ORDER BY written.name, written.n DESC
-                )
-         SELECT (('{'::text || string_agg((((to_json(newest.name))::text || ':'::text) || newest.value), ','::text)) || '}'::text)
-           FROM newest), '{}'::text) AS runtime_variables,
+    ( SELECT run_shared.shared
+           FROM run_shared
+          WHERE (run_shared.run = runs.id)) AS runtime_variables,
     runs.cost_estimated AS total_estimated_cost,
     runs.cost_actual AS total_actual_cost,
     (readable(runs.error) ->> 'node'::text) AS error_node_id,
     (readable(runs.error) ->> 'message'::text) AS error_message,
-    to_char((to_timestamp((((begun.at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS started_at,
-    to_char((to_timestamp((((runs.ended_at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS completed_at,
-    to_char((to_timestamp((((runs.created_at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS created_at,
-    to_char((to_timestamp((((runs.updated_at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS updated_at
+    calendar_time(begun.at) AS started_at,
+    calendar_time(runs.ended_at) AS completed_at,
+    calendar_time(runs.created_at) AS created_at,
+    calendar_time(runs.updated_at) AS updated_at
    FROM (runs
-     LEFT JOIN LATERAL ( SELECT events.at,
-            (events.event)::json AS event
-           FROM events
-          WHERE ((events.run = runs.id) AND (events.seq = 1) AND (events.place = 0))) begun ON (true));
+     LEFT JOIN LATERAL ( SELECT run_events.at,
+            (run_events.event)::json AS event
+           FROM run_events
+          WHERE ((run_events.run = runs.id) AND (run_events.seq = 1) AND (run_events.place = 0))) begun ON (true));
 VIEW workflows
  SELECT shown.flow,
     ('flow_'::text || replace((shown.flow)::text, '-'::text, ''::text)) AS id,
     NULL::text AS account_id,
     shown.name,
     shown.description,
-    COALESCE(((shown.definition -> 'nodes'::text))::text, '[]'::text) AS nodes,
-    COALESCE(((shown.definition -> 'edges'::text))::text, '[]'::text) AS edges,
-    COALESCE(((shown.definition -> 'variables'::text))::text, '{}'::text) AS variables,
+    COALESCE(((shown.definition -> 'nodes'::text))::jsonb, '[]'::jsonb) AS nodes,
+    COALESCE(((shown.definition -> 'edges'::text))::jsonb, '[]'::jsonb) AS edges,
+    COALESCE(((shown.definition -> 'variables'::text))::jsonb, '{}'::jsonb) AS variables,
     shown.is_template,
-    to_char((to_timestamp((((shown.created_at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS created_at,
-    to_char((to_timestamp((((shown.updated_at)::numeric / 1000.0))::double precision) AT TIME ZONE 'UTC'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text) AS updated_at
-   FROM ( SELECT flows.id AS flow,
-            flows.name,
-            flows.description,
-            flows.is_template,
-            flows.created_at,
-            flows.updated_at,
+    calendar_time(shown.created_at) AS created_at,
+    calendar_time(shown.updated_at) AS updated_at
+   FROM ( SELECT named_flows.id AS flow,
+            named_flows.name,
+            named_flows.description,
+            named_flows.is_template,
+            named_flows.created_at,
+            named_flows.updated_at,
                 CASE
                     WHEN (versions.json IS NOT NULL) THEN readable(versions.json)
                     WHEN (ltrim(versions.definition, ' 	
 '::text) ~~ '{%'::text) THEN readable(versions.definition)
                     ELSE NULL::json
                 END AS definition
-           FROM (flows
-             LEFT JOIN versions ON (((versions.flow = flows.id) AND (versions.number = flows.latest))))) shown;
+           FROM (named_flows
+             LEFT JOIN versions ON (((versions.flow = named_flows.id) AND (versions.number = named_flows.latest))))) shown;
 

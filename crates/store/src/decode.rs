@@ -16,7 +16,7 @@ use crate::audit::AuditRow;
 use crate::bulk::{BulkFailure, BulkRow, BulkTarget};
 use crate::column::Columns;
 use crate::flow::{FlowRow, VersionRow};
-use crate::job::{CallRef, JobOrigin, JobRow};
+use crate::job::{CallRef, JobOrigin, JobOutline, JobRow};
 use crate::log::LogRow;
 use crate::outbox::{Message, MessageId, Party};
 use crate::queue::Spent;
@@ -145,6 +145,14 @@ pub(crate) fn job<C: Columns>(
     Ok(JobRow { rev, job, origin })
 }
 
+/// A job without its large payload, whose first column says whether the payload was cut.
+pub(crate) fn job_outline<C: Columns>(
+    columns: &mut C,
+    attempts: impl FnOnce(&mut C, JobId) -> Result<Vec<Attempt>, C::Error>,
+) -> Result<JobOutline, C::Error> {
+    Ok(JobOutline { is_cut: columns.flag()?, row: job(columns, attempts)? })
+}
+
 pub(crate) fn attempt<C: Columns>(columns: &mut C) -> Result<Attempt, C::Error> {
     Ok(Attempt {
         number: columns.small()?,
@@ -248,6 +256,7 @@ pub(crate) fn server<C: Columns>(columns: &mut C) -> Result<ServerRow, C::Error>
         version: columns.text()?,
         started_at: columns.time()?,
         beat_at: columns.time()?,
+        worker_ttl_ms: columns.number()?,
     })
 }
 

@@ -1,6 +1,9 @@
 //! Jobs as they are stored.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use windlass_engine::counter::{Fence, Revision};
 use windlass_engine::id::{JobId, RunId, ScheduleId};
 use windlass_engine::job::{Job, JobSpec, State};
@@ -202,6 +205,42 @@ pub struct JobQuery {
     /// Created before.
     pub until: Option<Timestamp>,
     pub part: Part,
+}
+
+/// Bytes of a payload in an outline.
+pub const OUTLINE_PAYLOAD_MAX: usize = 4_096;
+
+/// Jobs to be shown, without their large payloads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OutlineQuery {
+    /// These jobs, in any order.
+    Ids(Vec<JobId>),
+    /// Jobs of a queue that can be claimed later than `now`, the earliest first.
+    Delayed { queue: String, now: Timestamp, limit: usize },
+    /// Dead letters of a queue, the newest first.
+    DeadLetters { queue: String, limit: usize },
+}
+
+/// A job to be shown.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobOutline {
+    pub row: JobRow,
+    /// The payload is a text with the beginning of a larger one: at least as many bytes as an outline has.
+    pub is_cut: bool,
+}
+
+impl JobOutline {
+    /// The outline of a whole job.
+    pub(crate) fn of(mut row: JobRow) -> Self {
+        let payload = row.job.spec.payload.as_str();
+        let is_cut = payload.len() > OUTLINE_PAYLOAD_MAX;
+        if is_cut {
+            let beginning: String = payload.chars().take(OUTLINE_PAYLOAD_MAX).collect();
+            let spec = JobSpec { payload: Value::String(beginning).into(), ..(*row.job.spec).clone() };
+            row.job.spec = Arc::new(spec);
+        }
+        JobOutline { row, is_cut }
+    }
 }
 
 /// The index that a list of jobs is read by.

@@ -36,7 +36,9 @@ use crate::commit::{Commit, Committed};
 use crate::error::StoreError;
 use crate::flow::{FlowQuery, FlowRow, Publication, Published, VersionRef, VersionRow};
 use crate::hint::{Hint, Hints, Listeners};
-use crate::job::{DeadLetterGroup, JobQuery, JobRow, KeyQuery, KeyRows, ReadyCursor, ReadyQuery};
+use crate::job::{
+    DeadLetterGroup, JobOutline, JobQuery, JobRow, KeyQuery, KeyRows, OutlineQuery, ReadyCursor, ReadyQuery,
+};
 use crate::log::{LogRow, LogsOf};
 use crate::outbox::{Message, OutboxCursor, Party, Undelivered, WaitingTree};
 use crate::page::{NameRange, Page, Part};
@@ -208,6 +210,7 @@ forward! {
         attempts / attempts_now(job: JobId, after: u32, limit: usize) -> Vec<Attempt>;
         ready / ready_now(query: ReadyQuery) -> Vec<JobRow>;
         ready_cursors / ready_cursors_now(query: ReadyQuery) -> Vec<ReadyCursor>;
+        job_outlines / job_outlines_now(query: OutlineQuery) -> Vec<JobOutline>;
         ready_by_key / ready_by_key_now(query: KeyQuery) -> KeyRows;
         outbox_to / outbox_to_now(to: Party) -> Vec<Message>;
         waiting_children / waiting_children_now(root: RunId, limit: usize) -> Vec<Message>;

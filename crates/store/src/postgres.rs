@@ -70,7 +70,9 @@ use crate::condition::ConditionLog;
 use crate::error::{StoreError, Subject};
 use crate::flow::{FlowQuery, FlowRow, Publication, Published, Readable, VersionRef, VersionRow};
 use crate::hint::{Hint, Hints};
-use crate::job::{DeadLetterGroup, JobQuery, JobRow, KeyQuery, KeyRows, ReadyCursor, ReadyQuery};
+use crate::job::{
+    DeadLetterGroup, JobOutline, JobQuery, JobRow, KeyQuery, KeyRows, OutlineQuery, ReadyCursor, ReadyQuery,
+};
 use crate::log::{LogRow, LogsOf};
 use crate::outbox::{Message, OutboxCursor, Party, Undelivered, WaitingTree};
 use crate::page::{NameRange, Page, Part};
@@ -298,6 +300,14 @@ impl Store for Postgres {
         query: ReadyQuery,
     ) -> Result<Vec<ReadyCursor>, StoreError> {
         job::ready_cursors(&self.link().await?, project, &query).await
+    }
+
+    async fn job_outlines(
+        &self,
+        project: &Project,
+        query: OutlineQuery,
+    ) -> Result<Vec<JobOutline>, StoreError> {
+        job::job_outlines(&self.link().await?, project, &query).await
     }
 
     async fn ready_by_key(&self, project: &Project, query: KeyQuery) -> Result<KeyRows, StoreError> {

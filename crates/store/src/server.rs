@@ -14,6 +14,8 @@ pub struct ServerRow {
     pub version: String,
     pub started_at: Timestamp,
     pub beat_at: Timestamp,
+    /// How long a worker counts as online after its last heartbeat, by the settings of this server.
+    pub worker_ttl_ms: u64,
 }
 
 impl ServerRow {

@@ -10,6 +10,7 @@ mod bulk;
 mod check;
 mod column;
 mod error;
+mod foreign;
 mod list;
 mod lock;
 mod oneshot;
@@ -76,7 +77,9 @@ use crate::condition::{ConditionLog, StoreCheck};
 pub use crate::durability::Durability;
 use crate::error::{StoreError, Subject};
 use crate::flow::{FlowQuery, FlowRow, Publication, Published, Readable, VersionRef, VersionRow};
-use crate::job::{DeadLetterGroup, JobQuery, JobRow, KeyQuery, KeyRows, ReadyCursor, ReadyQuery};
+use crate::job::{
+    DeadLetterGroup, JobOutline, JobQuery, JobRow, KeyQuery, KeyRows, OutlineQuery, ReadyCursor, ReadyQuery,
+};
 use crate::log::{LogRow, LogsOf};
 use crate::outbox::{Message, OutboxCursor, Party, Undelivered, WaitingTree};
 use crate::page::{NameRange, Page, Part};
@@ -302,6 +305,15 @@ impl Store for Sqlite {
     ) -> Result<Vec<ReadyCursor>, StoreError> {
         let project = project.clone();
         self.read(move |db| job::ready_cursors(&db.connection, &project, &query)).await
+    }
+
+    async fn job_outlines(
+        &self,
+        project: &Project,
+        query: OutlineQuery,
+    ) -> Result<Vec<JobOutline>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| job::job_outlines(db, &project, &query)).await
     }
 
     async fn ready_by_key(&self, project: &Project, query: KeyQuery) -> Result<KeyRows, StoreError> {

@@ -20,7 +20,9 @@ use crate::condition::{ConditionLog, StoreCheck, StoreCondition};
 use crate::error::StoreError;
 use crate::flow::{FlowQuery, FlowRef, FlowRow, Publication, Published, VersionRef, VersionRow};
 use crate::hint::Hints;
-use crate::job::{DeadLetterGroup, JobQuery, JobRow, KeyQuery, KeyRows, ReadyCursor, ReadyQuery};
+use crate::job::{
+    DeadLetterGroup, JobOutline, JobQuery, JobRow, KeyQuery, KeyRows, OutlineQuery, ReadyCursor, ReadyQuery,
+};
 use crate::log::{LogRow, LogsOf};
 use crate::outbox::{Message, OutboxCursor, Party, Undelivered, WaitingTree};
 use crate::page::{NameRange, Page, Part};
@@ -158,6 +160,13 @@ pub trait Store: Send + Sync {
         project: &Project,
         query: ReadyQuery,
     ) -> Result<Vec<ReadyCursor>, StoreError>;
+
+    /// Jobs to be shown, without their large payloads.
+    async fn job_outlines(
+        &self,
+        project: &Project,
+        query: OutlineQuery,
+    ) -> Result<Vec<JobOutline>, StoreError>;
 
     /// Jobs of one queue that can be claimed, limit key by limit key. A paused queue has none.
     async fn ready_by_key(&self, project: &Project, query: KeyQuery) -> Result<KeyRows, StoreError>;

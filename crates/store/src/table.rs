@@ -19,7 +19,7 @@ macro_rules! tables {
 }
 
 tables! {
-    FLOWS: "flows", ["id"], FlowId;
+    FLOWS: "named_flows", ["id"], FlowId;
     VERSIONS: "versions", ["id"], VersionId;
     RUNS: "runs", ["id"], RunId;
     JOURNAL: "journal", ["run", "seq"], RunId;

@@ -1,27 +1,113 @@
-//! `windlass flow graph`: draws a definition as lines and arrows, or in the language of Graphviz.
+//! `windlass flow graph`: draws a definition as text, as an SVG, or in the language of Graphviz.
 
-use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Write;
 use std::path::Path;
 
 use anyhow::Result;
+use clap::{Args, ValueEnum};
 use windlass_engine::definition::{Strictness, compile};
-use windlass_engine::plan::{Body, Branches, Edge, Node, NodeKind, Routing, Scope, When};
+use windlass_engine::layout::{self, Direction};
+use windlass_engine::plan::{Body, Branches, Node, NodeKind, Plan, Scope, When};
+use windlass_sdk::contract::{GraphDirection, GraphSvgQuery};
 
 use super::{FlowSelector, read, validate};
 use crate::exit::Exit;
 use crate::output;
 use crate::session::GlobalArgs;
 
-pub(super) async fn graph(which: &FlowSelector, dot: bool, options: &GlobalArgs) -> Result<Exit> {
+/// Columns of a drawing that leads from left to right, where the terminal does not say how many it has.
+const COLUMNS: i32 = 120;
+
+#[derive(Args)]
+pub(crate) struct FlowGraphArgs {
+    #[command(flatten)]
+    which: FlowSelector,
+    /// Boxes and lines for a terminal (this is the default).
+    #[arg(long, conflicts_with_all = ["dot", "svg"])]
+    ascii: bool,
+    /// An SVG, for browsers and documents.
+    #[arg(long, conflicts_with = "dot")]
+    svg: bool,
+    /// The language of Graphviz.
+    #[arg(long, conflicts_with = "dir")]
+    dot: bool,
+    /// Where the drawing leads to [default: lr, or tb where a terminal is too narrow].
+    #[arg(long, value_enum, value_name = "lr|tb", hide_possible_values = true)]
+    dir: Option<GraphDirectionArg>,
+    /// A run of the flow on the server, whose states the SVG shows.
+    #[arg(long, value_name = "RUN", requires = "svg")]
+    run: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum GraphDirectionArg {
+    /// From left to right.
+    Lr,
+    /// From top to bottom.
+    Tb,
+}
+
+impl From<GraphDirectionArg> for Direction {
+    fn from(given: GraphDirectionArg) -> Direction {
+        match given {
+            GraphDirectionArg::Lr => Direction::LeftRight,
+            GraphDirectionArg::Tb => Direction::TopDown,
+        }
+    }
+}
+
+pub(super) async fn graph(asked: &FlowGraphArgs, options: &GlobalArgs) -> Result<Exit> {
+    let which = &asked.which;
+    if asked.run.is_some() {
+        return of_run(asked, options).await;
+    }
     let file = Path::new(&which.flow);
-    let text = if file.is_file() { read(file)? } else { on_server(which, options).await? };
+    let (text, name) = match file.is_file() {
+        true => (read(file)?, file.file_stem().unwrap_or_default().to_string_lossy().into_owned()),
+        false => (on_server(which, options).await?, which.flow.clone()),
+    };
     let compiled = compile(&text, Strictness::Lenient);
     let Some(plan) = compiled.plan else {
         return Ok(validate::refuse(file, &text, &compiled.problems));
     };
-    output::line(if dot { dot_of(&plan.root) } else { ascii_of(&plan.root) }.trim_end())?;
+    let drawn = if asked.dot {
+        dot_of(&plan.root)
+    } else if asked.svg {
+        let direction = asked.dir.map(Direction::from).unwrap_or_default();
+        layout::svg(&layout::layout(&plan, direction), &name, None)
+    } else {
+        ascii_of(&plan, asked.dir, options.print().columns)?
+    };
+    output::line(drawn.trim_end())?;
     Ok(Exit::Done)
+}
+
+/// The drawing of a run, which the server makes.
+async fn of_run(asked: &FlowGraphArgs, options: &GlobalArgs) -> Result<Exit> {
+    let query = GraphSvgQuery {
+        version: asked.which.version,
+        dir: asked.dir.map(|dir| match dir {
+            GraphDirectionArg::Lr => GraphDirection::Lr,
+            GraphDirectionArg::Tb => GraphDirection::Tb,
+        }),
+        run: asked.run.clone(),
+    };
+    let drawn = options.session()?.client.flows().graph_svg(&asked.which.flow, &query).await?;
+    output::line(drawn.trim_end())?;
+    Ok(Exit::Done)
+}
+
+/// Draws a plan as text: from left to right, as long as that fits.
+fn ascii_of(plan: &Plan, dir: Option<GraphDirectionArg>, columns: Option<u16>) -> Result<String> {
+    let columns = columns.map_or(COLUMNS, i32::from);
+    let fits = |drawn: &String| drawn.lines().all(|line| layout::columns(line) <= columns);
+    let drawn = match dir {
+        Some(dir) => layout::ascii(plan, dir.into()),
+        None => layout::ascii(plan, Direction::LeftRight)
+            .filter(fits)
+            .or_else(|| layout::ascii(plan, Direction::TopDown)),
+    };
+    drawn.ok_or_else(|| anyhow::anyhow!("the flow is too large for a drawing of text: draw it with --svg"))
 }
 
 async fn on_server(which: &FlowSelector, options: &GlobalArgs) -> Result<String> {
@@ -102,57 +188,6 @@ fn edge_label(when: &When) -> &str {
     }
 }
 
-fn ascii_of(root: &Scope) -> String {
-    let mut text = String::new();
-    ascii_scope(root, "", &mut text);
-    text
-}
-
-/// Recursion ends with the scopes, whose depth the compiler limits.
-fn ascii_scope(scope: &Scope, indent: &str, text: &mut String) {
-    let begins = |index: usize, node: &Node| match scope.routing {
-        Routing::Action { start } => start == index,
-        Routing::Join { .. } => node.n_in == 0,
-    };
-    for (index, node) in in_order(scope, begins) {
-        let mark = if begins(index, node) { "▶" } else { "○" };
-        // Writing to a string cannot fail.
-        let _ok = writeln!(text, "{indent}{mark} {} [{}]", node.key, label_of(node));
-        for (name, inner) in inside(node) {
-            let _ok = writeln!(text, "{indent}  │ {name}:");
-            ascii_scope(inner, &format!("{indent}  │   "), text);
-        }
-        for (n, edge) in node.out.iter().enumerate() {
-            let corner = if n + 1 == node.out.len() { "└" } else { "├" };
-            let label = edge_label(&edge.when);
-            let arrow = if label.is_empty() { "──▶".to_owned() } else { format!("─ {label} ─▶") };
-            let _ok = writeln!(text, "{indent}  {corner}{arrow} {}", target(scope, edge));
-        }
-    }
-}
-
-/// Nodes in the order in which edges reach them from the start; unreached nodes come last.
-fn in_order(scope: &Scope, begins: impl Fn(usize, &Node) -> bool) -> Vec<(usize, &Node)> {
-    let starts = scope.nodes.iter().enumerate().filter(|(index, node)| begins(*index, node));
-    let mut waiting: VecDeque<usize> = starts.map(|(index, _)| index).collect();
-    waiting.extend(0..scope.nodes.len());
-    let mut seen = BTreeSet::new();
-    let mut ordered = Vec::with_capacity(scope.nodes.len());
-    while let Some(index) = waiting.pop_front() {
-        let Some(node) = scope.nodes.get(index).filter(|_| seen.insert(index)) else { continue };
-        ordered.push((index, node));
-        // In the order of their edges, before anything that was not reached yet.
-        for to in node.out.iter().rev().filter_map(|edge| edge.to) {
-            waiting.push_front(to);
-        }
-    }
-    ordered
-}
-
-fn target<'s>(scope: &'s Scope, edge: &Edge) -> &'s str {
-    edge.to.and_then(|to| scope.nodes.get(to)).map_or("(end)", |node| node.key.as_str())
-}
-
 fn dot_of(root: &Scope) -> String {
     let mut text = "digraph flow {\n  rankdir=LR; node [shape=box, fontname=sans];\n".to_owned();
     dot_scope(root, "", 1, &mut text);
@@ -203,13 +238,14 @@ mod tests {
     }
 
     #[test]
-    fn lines_show_starts_edges_and_what_is_inside() {
-        let text = ascii_of(&root(LOOP));
-        assert!(text.starts_with("▶ a [choice]\n"), "{text}");
-        for line in ["├─ go \"on\" ─▶ b", "─▶ (end)", "│ inside:", "▶ c [executor: echo]", "└─ default ─▶ a"]
-        {
-            assert!(text.contains(line), "{line}: {text}");
-        }
+    fn a_drawing_that_does_not_fit_leads_down() {
+        let nodes: Vec<String> = (0..40).map(|i| format!(r#"{{"id": "n{i}", "type": "work"}}"#)).collect();
+        let edges: Vec<String> =
+            (1..40).map(|i| format!(r#"{{"source": "n{}", "target": "n{i}"}}"#, i - 1)).collect();
+        let text = format!(r#"{{"nodes": [{}], "edges": [{}]}}"#, nodes.join(","), edges.join(","));
+        let plan = compile(&text, Strictness::Strict).plan.unwrap();
+        assert!(ascii_of(&plan, None, None).unwrap().contains('▼'));
+        assert!(ascii_of(&plan, Some(GraphDirectionArg::Lr), Some(80)).unwrap().contains('▶'));
     }
 
     #[test]

@@ -32,6 +32,7 @@ const STORE: &str = "windlass.db";
 const DRAIN_SEC: u64 = 30;
 const WORKER_TTL_SEC: u64 = 15;
 const WORKER_REFRESH_SEC: u64 = 5;
+const POLL_LEASE_SEC: u64 = 600;
 
 /// Settings from the command line and the environment. They are read as text, so that all mistakes are reported
 /// together and not only the first one.
@@ -63,6 +64,9 @@ pub(crate) struct ServeArgs {
     /// Seconds after its last heartbeat for which a worker counts as alive [default: 15].
     #[arg(long, value_name = "SECONDS", env = "WORKER_OFFLINE_TTL_SEC")]
     worker_offline_ttl_sec: Option<String>,
+    /// Seconds for which a worker that polls and sends no heartbeats has a job [default: 600].
+    #[arg(long, value_name = "SECONDS", env = "WINDLASS_POLL_LEASE_SEC")]
+    poll_lease_sec: Option<String>,
     /// Seconds between two checks of the workers' heartbeats [default: 5].
     #[arg(long, value_name = "SECONDS", env = "WORKER_REFRESH_INTERVAL_SEC")]
     worker_refresh_interval_sec: Option<String>,
@@ -96,6 +100,7 @@ pub(crate) struct ServerConfig {
     pub(crate) allow_worker_net: bool,
     pub(crate) name: String,
     pub(crate) worker_ttl: Duration,
+    pub(crate) poll_lease: Duration,
     pub(crate) worker_refresh: Duration,
     pub(crate) drain: Duration,
     pub(crate) hosts: Vec<String>,
@@ -138,6 +143,12 @@ impl ServeArgs {
                 Duration::from_secs(WORKER_TTL_SEC),
                 seconds,
             ),
+            poll_lease: s.read(
+                "poll_lease_sec",
+                self.poll_lease_sec,
+                Duration::from_secs(POLL_LEASE_SEC),
+                |text| number(text, 30).map(Duration::from_secs),
+            ),
             worker_refresh: s.read(
                 "worker_refresh_interval_sec",
                 self.worker_refresh_interval_sec,
@@ -172,6 +183,7 @@ impl ServerConfig {
             "allow_worker_net": self.allow_worker_net,
             "name": self.name,
             "worker_offline_ttl_sec": self.worker_ttl.as_secs(),
+            "poll_lease_sec": self.poll_lease.as_secs(),
             "worker_refresh_interval_sec": self.worker_refresh.as_secs(),
             "drain_sec": self.drain.as_secs(),
             "hosts": self.hosts,

@@ -59,6 +59,7 @@ impl ListeningServer {
             connections_max: descriptors.connections,
             connections_per_address_max: config.limits.connections_per_address,
             trusted_proxies: config.trusted_proxies.clone(),
+            examples: crate::dev::built_in_flows()?,
             ..Default::default()
         };
         let close = CancellationToken::new();
@@ -168,6 +169,7 @@ fn settings(config: &ServerConfig) -> Settings {
         script_user: config.scripts.user.as_ref().map(|(user, _)| *user),
         allow_worker_net: config.allow_worker_net,
         worker_ttl: config.worker_ttl,
+        poll_lease: config.poll_lease,
         worker_refresh: config.worker_refresh,
         call_timeout: config.limits.call_timeout,
         service_calls_max: config.limits.service_calls,

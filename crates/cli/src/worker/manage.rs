@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use windlass_sdk::contract::{WorkerInfo, WorkerTask};
+use serde::Serialize;
+use windlass_sdk::contract::{RefusedWorker, WorkerInfo, WorkerTask};
 
 use crate::exit::Exit;
 use crate::help::{CHANGE_EXITS, SHOW_EXITS, help};
@@ -44,7 +45,12 @@ pub(super) async fn run(command: WorkerCommand, options: &GlobalArgs) -> Result<
         WorkerCommand::List { online } => {
             let all = session.client.workers().all().await?;
             let listed = all.into_iter().filter(|worker| !online || worker.status == "online");
-            return list(&listed.collect::<Vec<_>>(), session);
+            let mut listed: Vec<ListedWorker> = listed.map(ListedWorker::of).collect();
+            if !online {
+                listed
+                    .extend(session.client.workers().refused().await?.into_iter().map(ListedWorker::refused));
+            }
+            return list(&listed, session);
         }
         WorkerCommand::Show(WorkerSelector { worker }) => {
             return shown(&session.worker(&worker).await?, session);
@@ -63,15 +69,49 @@ pub(super) async fn run(command: WorkerCommand, options: &GlobalArgs) -> Result<
     Ok(Exit::Done)
 }
 
-fn list(workers: &[WorkerInfo], session: &Session) -> Result<Exit> {
-    let ids = session
-        .out
-        .short_ids(workers.iter().flat_map(|worker| &worker.tasks).map(|task| task.task_id.as_str()));
+/// A worker of the list, or one whose registration was refused.
+#[derive(Serialize)]
+struct ListedWorker {
+    #[serde(flatten)]
+    worker: WorkerInfo,
+    /// Why it was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+impl ListedWorker {
+    fn of(worker: WorkerInfo) -> Self {
+        ListedWorker { worker, reason: None }
+    }
+
+    fn refused(refused: RefusedWorker) -> Self {
+        let RefusedWorker { id, url, reason, at } = refused;
+        let worker = WorkerInfo {
+            name: id.clone(),
+            id,
+            queues: Vec::new(),
+            services: Vec::new(),
+            heartbeat_at: at,
+            status: "refused".to_owned(),
+            capacity: 0,
+            load: 0,
+            url,
+            kind: String::new(),
+            is_draining: false,
+            tasks: Vec::new(),
+        };
+        ListedWorker { worker, reason: Some(reason) }
+    }
+}
+
+fn list(workers: &[ListedWorker], session: &Session) -> Result<Exit> {
+    let tasks = workers.iter().flat_map(|listed| &listed.worker.tasks);
+    let ids = session.out.short_ids(tasks.map(|task| task.task_id.as_str()));
     session.out.list(
         ["worker", "state", "seen", "load", "queues", "services", "doing"],
         workers,
-        |worker| worker.id.clone(),
-        |worker| {
+        |listed| listed.worker.id.clone(),
+        |ListedWorker { worker, reason }| {
             let doing: Vec<String> = worker
                 .tasks
                 .iter()
@@ -94,7 +134,7 @@ fn list(workers: &[WorkerInfo], session: &Session) -> Result<Exit> {
                 format!("{}/{}", worker.load, worker.capacity),
                 worker.queues.join(", "),
                 worker.services.join(", "),
-                doing.join(", ") + &more,
+                reason.clone().unwrap_or_else(|| doing.join(", ") + &more),
             ]
         },
     )?;

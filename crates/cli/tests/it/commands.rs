@@ -36,7 +36,7 @@ async fn flows_are_applied_listed_shown_and_compared() {
     assert_eq!(shell.json(&["flow", "versions", "shout"])[0]["note"], "quieter");
     let diff = shell.text(&["flow", "diff", "shout", "1", "2", "-o", "table"]);
     assert!(diff.contains("~ /nodes/a/func \"upper\" → \"lower\""), "{diff}");
-    assert!(shell.text(&["flow", "graph", "shout"]).contains("▶ a"));
+    assert!(shell.text(&["flow", "graph", "shout"]).contains("│ a "));
     assert!(shell.text(&["flow", "show", "shout", "-o", "yaml"]).contains("latest_version: 2"));
     shell.write("bad.json", r#"{"start": "x", "nodes": {}, "edges": []}"#);
     let refused = shell.code(&["flow", "apply", "bad.json"], 4);
@@ -53,6 +53,11 @@ async fn runs_are_started_watched_and_looked_at() {
     let run = shell.json(&["run", "start", "shout", "-p", "word=rope", "--wait", "--label", "team=a"]);
     assert_eq!(run["shared"]["out"], "ROPE");
     let id = run["id"].as_str().unwrap();
+    let drawn = shell.text(&["flow", "graph", "--svg", "shout", "--run", id]);
+    assert!(drawn.contains("<title>shout, version 1</title>") && drawn.contains("node ok start"), "{drawn}");
+    assert!(shell.text(&["flow", "graph", "--svg", "shout", "--dir", "tb"]).contains("node plain start"));
+    let refused = text(&shell.code(&["flow", "graph", "--svg", "shuot", "--run", id], 1).stderr);
+    assert!(refused.contains("[unknown_flow]"), "{refused}");
     // A finished run is watched to its end at once, with the same code.
     let lines = shell.text(&["run", "watch", id]);
     assert!(lines.lines().any(|line| line.contains(r#""status":"completed""#)), "{lines}");

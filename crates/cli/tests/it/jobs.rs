@@ -162,7 +162,8 @@ async fn dead_letters_are_grouped_replayed_and_discarded() {
 async fn workers_are_listed_and_go_when_they_are_told_to() {
     let shell = TestShell::open().await;
     let mut worker = shell.worker(&["--demo", "--id", "w-going", "--queues", "mail,post"]);
-    seen("the worker", async || (shell.text(&["worker", "list", "--quiet"]) == "w-going").then_some(())).await;
+    seen("the worker", async || (shell.text(&["worker", "list", "--quiet"]) == "w-going").then_some(()))
+        .await;
     let listed = shell.text(&["worker", "list", "--online", "-o", "table"]);
     assert!(listed.contains("online") && listed.contains("mail, post"), "{listed}");
     shell.text(&["job", "create", "letter", "--queue", "post", "--wait", "--timeout", "30s"]);

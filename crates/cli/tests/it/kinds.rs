@@ -120,14 +120,13 @@ async fn scripts_where_they_are_allowed_and_where_not() {
         one(json!({"exec_type": "local_script", "script": script, "params": {"by": 3},
             "prep": {"input_key": "$params.x"}, "post": {"output_key": "out"}}))
     };
-    let echo = script(json!({"language": "sh", "code": "echo heard >&2; cat"}));
+    let echo = script(json!({"language": "sh", "code": "echo heard >&2; cat", "stdin_mode": "json"}));
     let done = comes_to(&client, "json", echo.clone(), json!({"x": 21}), "completed").await;
     assert_eq!(done["shared"]["out"]["input"], 21);
     assert_eq!(done["shared"]["out"]["params"]["by"], 3);
     let logs = get(&client, &format!("/api/v1/runs/{}/logs", done["id"].as_str().unwrap())).await;
     assert!(logs.to_string().contains("heard"), "{logs}");
-    let text =
-        script(json!({"cmd": "printf", "args": ["%s", "a b"], "stdin_mode": "none", "output_mode": "text"}));
+    let text = script(json!({"cmd": "printf", "args": ["%s", "a b"]}));
     assert_eq!(comes_to(&client, "text", text, json!({}), "completed").await["shared"]["out"], "a b");
     let lost = script(json!({"language": "sh", "code": "echo no paper >&2; exit 3"}));
     let lost = comes_to(&client, "lost", lost, json!({}), "failed").await;

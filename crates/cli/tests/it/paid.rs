@@ -58,8 +58,18 @@ async fn accounts_prices_and_budgets_have_their_commands() {
         r#"{"nodes": [{"id": "a", "type": "sum", "config": {"input": [40], "seconds": 50}}], "edges": []}"#,
     );
     shell.text(&["flow", "apply", "pay.json"]);
-    let start =
-        ["run", "start", "pay", "--account", "acme", "--budget", "99", "--on-short-balance", "wait", "--quiet"];
+    let start = [
+        "run",
+        "start",
+        "pay",
+        "--account",
+        "acme",
+        "--budget",
+        "99",
+        "--on-short-balance",
+        "wait",
+        "--quiet",
+    ];
     let run = shell.text(&start);
     let why = shell.text(&["run", "why", &run, "-o", "table"]);
     assert!(why.contains(&format!("windlass run budget {run}")), "{why}");

@@ -58,6 +58,20 @@ impl Shared {
         }
     }
 
+    /// Waits until the list or set of the queue has these tasks, in this order.
+    async fn lists(&self, what: &str, expected: &[&str]) {
+        let key = format!("queue:default:{what}");
+        let command = if what == "delayed" { "ZRANGE" } else { "LRANGE" };
+        seen(&format!("{what}: {expected:?}"), async || {
+            let task = |text: &String| {
+                serde_json::from_str::<Value>(text).unwrap()["task_id"].as_str().unwrap().to_owned()
+            };
+            let found: Vec<String> = self.redis.lines(&[command, &key, "0", "-1"]).iter().map(task).collect();
+            (found == expected).then_some(())
+        })
+        .await;
+    }
+
     /// Waits until `redis-cli` says this.
     async fn shows(&self, words: &[&str], expected: &[&str]) {
         seen(&format!("{words:?}: {expected:?}"), async || {
@@ -100,16 +114,16 @@ async fn redis_cli_shows_where_jobs_are() {
     let plain = create(&here, json!({})).await;
     let urgent = create(&there, json!({"priority": 2, "max_retries": 1})).await;
     let later = create(&here, json!({"type": "scheduled", "run_at": "2100-01-01T00:00:00Z"})).await;
-    shared.shows(&["LRANGE", "queue:default:ready", "0", "-1"], &[&plain]).await;
-    shared.shows(&["LRANGE", "queue:default:ready:2", "0", "-1"], &[&urgent]).await;
-    let due = "4102444800000";
-    shared.shows(&["ZRANGE", "queue:default:delayed", "0", "-1", "WITHSCORES"], &[&later, due]).await;
+    shared.lists("ready", &[&urgent, &plain]).await;
+    shared.lists("delayed", &[&later]).await;
+    shared.shows(&["LLEN", "queue:default:ready"], &["2"]).await;
+    shared.shows(&["ZCOUNT", "queue:default:delayed", "4102444800", "4102444800"], &["1"]).await;
 
     let worker = json!({"id": "w1", "url": "", "services": ["demo"], "type": "async"});
     post(&there, "/api/workers/register", worker).await;
     seen("a heartbeat", async || {
         let left: i64 = shared.redis.cli(&["TTL", "worker:w1:heartbeat"])?.parse().ok()?;
-        (1..=15).contains(&left).then_some(())
+        (1..=30).contains(&left).then_some(())
     })
     .await;
 
@@ -119,20 +133,61 @@ async fn redis_cli_shows_where_jobs_are() {
     assert_eq!(detail["display_status"], "running");
     let lease = format!("lease:{}", detail["latest_run"]["id"].as_str().unwrap());
     shared.shows(&["GET", &lease], &["w1"]).await;
-    shared.shows(&["LRANGE", "queue:default:ready:2", "0", "-1"], &[]).await;
+    shared.lists("ready", &[&plain]).await;
 
     finish(&there, &claimed, json!({"outcome": "failed", "error": "broken", "retryable": false})).await;
-    shared.shows(&["LRANGE", "queue:default:dlq", "0", "-1"], &[&urgent]).await;
+    shared.lists("dlq", &[&urgent]).await;
     shared.shows(&["EXISTS", &lease], &["0"]).await;
     let moved = post(&here, "/api/v1/queues/default/dlq/replay", json!({"count": 1})).await;
     assert_eq!(moved["moved"], 1);
-    shared.shows(&["LRANGE", "queue:default:dlq", "0", "-1"], &[]).await;
-    shared.shows(&["LRANGE", "queue:default:ready:2", "0", "-1"], &[&urgent]).await;
+    shared.lists("dlq", &[]).await;
+    shared.lists("ready", &[&urgent, &plain]).await;
     // Lost keys are written again.
     shared.redis.cli(&["FLUSHALL"]).unwrap();
     assert_eq!(claim(&there, 1, 9_000).await.len(), 1);
-    shared.shows(&["ZRANGE", "queue:default:delayed", "0", "-1", "WITHSCORES"], &[&later, due]).await;
-    shared.shows(&["LRANGE", "queue:default:ready", "0", "-1"], &[&plain]).await;
+    shared.lists("delayed", &[&later]).await;
+    shared.lists("ready", &[&plain]).await;
+}
+
+/// The commands that the documentation of an older queue platform shows, word for word.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_commands_of_the_queue_platform_show_what_they_showed() {
+    let shared = Shared::start().await;
+    let client = shared.client(0);
+    let payload = json!({"k": "v"});
+    let dead = create(&client, json!({"name": "dead", "max_retries": 1, "payload": payload})).await;
+    let claimed = claim(&client, 1, 5_000).await;
+    finish(&client, &claimed, json!({"outcome": "failed", "error": "broken", "retryable": false})).await;
+    let held = create(&client, json!({})).await;
+    assert_eq!(claim(&client, 1, 5_000).await.len(), 1);
+    let later = create(&client, json!({"type": "scheduled", "run_at": "2100-01-01T00:00:00Z"})).await;
+    for _ in 0..3 {
+        create(&client, json!({"payload": payload, "priority": 2})).await;
+    }
+    let worker = json!({"id": "w1", "url": "", "services": ["demo"], "type": "async"});
+    post(&client, "/api/workers/register", worker).await;
+    shared.lists("dlq", &[&dead]).await;
+    shared.lists("delayed", &[&later]).await;
+    shared.shows(&["LLEN", "queue:default:ready"], &["3"]).await;
+    seen("a heartbeat", async || shared.redis.cli(&["EXISTS", "worker:w1:heartbeat"]).filter(|n| n == "1"))
+        .await;
+
+    let run =
+        get(&client, &format!("/api/v1/tasks/{held}")).await["latest_run"]["id"].as_str().unwrap().to_owned();
+    let text = include_str!("../../../conformance/fixtures/queue-platform.redis");
+    let text = text.replace("YOUR_TASK_RUN_ID", &run).replace("YOUR_WORKER_ID", "w1");
+    let commands = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let answers = commands.map(|line| shared.redis.lines(&line.split(' ').collect::<Vec<_>>()));
+    let [length, delayed, dlq, lease, heartbeat] = answers.collect::<Vec<_>>().try_into().unwrap();
+    assert_eq!((length, lease), (vec!["3".to_owned()], vec!["w1".to_owned()]));
+    assert_eq!((delayed.len(), delayed[1].as_str()), (2, "4102444800"));
+    let message: Value = serde_json::from_str(&dlq[0]).unwrap();
+    let fields: Vec<&str> = message.as_object().unwrap().keys().map(String::as_str).collect();
+    let documented =
+        ["task_run_id", "task_id", "attempt", "payload", "priority", "queue_name", "max_retries", "error"];
+    assert_eq!(fields.iter().collect::<BTreeSet<_>>(), documented.iter().collect());
+    assert_eq!((&message["task_id"], &message["payload"]), (&json!(dead), &payload));
+    assert!((1..=30).contains(&heartbeat[0].parse::<i64>().unwrap()), "{heartbeat:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

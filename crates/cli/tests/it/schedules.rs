@@ -97,8 +97,18 @@ async fn schedules_start_runs_of_flows_and_copies_of_jobs() {
     assert_eq!(shell.json(&["run", "wait", &run, "--timeout", "30s"])["shared"]["out"], "ROPE");
     let edited = shell.json(&["schedule", "edit", "shout", "-p", "word=anchor", "--overlap", "queue"]);
     assert_eq!((&edited["params"]["word"], &edited["overlap"]), (&json!("anchor"), &json!("queue")));
-    let job =
-        shell.text(&["job", "create", "report", "--queue", "nightly", "--payload", "7", "--in", "1h", "--quiet"]);
+    let job = shell.text(&[
+        "job",
+        "create",
+        "report",
+        "--queue",
+        "nightly",
+        "--payload",
+        "7",
+        "--in",
+        "1h",
+        "--quiet",
+    ]);
     let like = shell.json(&["schedule", "create", "--cron", "@hourly", "--like", &job, "--catchup", "last"]);
     assert_eq!((&like["task"]["queue_name"], &like["task"]["payload"]), (&json!("nightly"), &json!(7)));
     shell.write(

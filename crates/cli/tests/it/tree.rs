@@ -340,7 +340,7 @@ async fn a_tree_as_large_as_it_may_be_is_canceled_in_bounded_memory_over_kills()
     eprintln!("canceled after {:?}", begun.elapsed());
     assert_peak(&server);
     ends(&client, &root, "canceled").await;
-    let waited = "flow = (SELECT id FROM flows WHERE name = 'wait')";
+    let waited = "flow = (SELECT id FROM named_flows WHERE name = 'wait')";
     let others = format!("SELECT count(*) FROM runs WHERE status <> 'canceled' AND {waited}");
     assert_eq!(ask_number(&server, &others), 0, "leaves that waited have another end");
     // The server takes work, and the run that it takes is the only new one.

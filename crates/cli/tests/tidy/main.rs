@@ -32,6 +32,15 @@ fn source_files_are_short() {
 }
 
 #[test]
+fn scripts_of_redis_are_short() {
+    let lines = |file: String| text(&file).map_or(0, |text| text.lines().count());
+    let scripts = ending_with(".lua");
+    assert!(scripts.iter().all(|file| file.starts_with("crates/queue/src/redis/")), "{scripts:?}");
+    let n: usize = scripts.into_iter().map(lines).sum();
+    assert!((1..=150).contains(&n), "{n} lines");
+}
+
+#[test]
 fn documents_are_short() {
     for (file, most) in DOCUMENTS {
         let n = text(file).unwrap().lines().count();

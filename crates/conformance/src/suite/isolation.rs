@@ -16,7 +16,7 @@ use windlass_store::account::{LedgerQuery, PriceRow};
 use windlass_store::audit::{AuditQuery, AuditRow};
 use windlass_store::commit::{Commit, JobChange, QueueGuard, RunChange, ScheduleChange, Unmoved};
 use windlass_store::flow::{FlowChoice, FlowQuery, FlowRef, Publication, VersionRef};
-use windlass_store::job::{JobOrigin, JobQuery, KeyQuery, ReadyQuery};
+use windlass_store::job::{JobOrigin, JobQuery, KeyQuery, OutlineQuery, ReadyQuery};
 use windlass_store::log::{LogRow, LogsOf};
 use windlass_store::outbox::{Message, MessageId, Note, Party};
 use windlass_store::page::{NameRange, Part};
@@ -218,6 +218,9 @@ impl Tenant<'_> {
             ready(by_id);
             ready_cursors(ready);
             ready_by_key(keys);
+            job_outlines(OutlineQuery::Ids(vec![job_id(ids)]));
+            job_outlines(OutlineQuery::Delayed { queue: "q".to_owned(), now: at(0), limit: 9 });
+            job_outlines(OutlineQuery::DeadLetters { queue: "q".to_owned(), limit: 9 });
             outbox_to(Party::Account("payer".to_owned()));
             ledger(ledger);
             account("payer");

@@ -9,7 +9,7 @@ use windlass_engine::project::Project;
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_store::commit::Commit;
 use windlass_store::error::Duplicate;
-use windlass_store::job::{JobQuery, JobStatus, ReadyCursor, ReadyQuery};
+use windlass_store::job::{JobQuery, JobStatus, OUTLINE_PAYLOAD_MAX, OutlineQuery, ReadyCursor, ReadyQuery};
 use windlass_store::page::NameRange;
 use windlass_store::queue::{QueueLimits, QueueSettings};
 use windlass_store::{Refusal, Store};
@@ -51,6 +51,58 @@ async fn ready(store: &dyn Store, queues: &[&str], services: &[&str], now: i64) 
     let rows = store.ready(&Project::DEFAULT, query).await.unwrap();
     let number = |id| (1..100).find(|n| job_id(*n) == id).unwrap();
     rows.iter().map(|row| number(row.id())).collect()
+}
+
+pub async fn an_outline_has_the_beginning_of_a_large_payload(store: &dyn Store) {
+    let fixture = StoreFixture::new(store).await;
+    let spec = |payload: serde_json::Value| JobSpec { payload: payload.into(), ..JobSpec::new("demo", "q") };
+    let large = format!("\"{}", "ß\u{1f980}\n".repeat(2_000));
+    let small = "x".repeat(OUTLINE_PAYLOAD_MAX - 2);
+    fixture.create_job(1, spec(json!(large)), at(1)).await.unwrap();
+    fixture.create_job(2, spec(json!(small)), at(2)).await.unwrap();
+    fixture.create_job(3, spec(json!(format!("{small}x"))), at(3)).await.unwrap();
+    let query = OutlineQuery::Ids(vec![job_id(3), job_id(1), job_id(9), job_id(2)]);
+    let mut found = store.job_outlines(&Project::DEFAULT, query).await.unwrap();
+    found.sort_by_key(|outline| outline.row.job.created_at);
+    assert_eq!(found.iter().map(|outline| outline.is_cut).collect::<Vec<_>>(), [true, false, true]);
+    for outline in found {
+        let whole = store.job(&Project::DEFAULT, outline.row.id()).await.unwrap().unwrap();
+        let payload = outline.row.job.spec.payload.value();
+        if outline.is_cut {
+            let beginning = payload.as_str().unwrap();
+            assert!(beginning.len() >= OUTLINE_PAYLOAD_MAX && beginning.len() < 5 * OUTLINE_PAYLOAD_MAX);
+            assert!(whole.job.spec.payload.as_str().starts_with(beginning));
+        } else {
+            assert_eq!(outline.row, whole);
+        }
+    }
+}
+
+pub async fn outlines_are_the_nearest_delayed_jobs_and_the_newest_dead_letters(store: &dyn Store) {
+    let fixture = StoreFixture::new(store).await;
+    for (n, due) in [(1, 300), (2, 100), (3, 200), (4, 50)] {
+        let spec = JobSpec { run_at: Some(at(due)), ..JobSpec::new("demo", "q") };
+        fixture.create_job(n, spec, at(1)).await.unwrap();
+    }
+    fixture
+        .create_job(5, JobSpec { run_at: Some(at(70)), ..JobSpec::new("demo", "other") }, at(1))
+        .await
+        .unwrap();
+    for n in 6..=8 {
+        let spec = JobSpec { max_retries: 1, ..JobSpec::new("demo", "q") };
+        fixture.create_job(n, spec, at(10 + i64::try_from(n).unwrap())).await.unwrap();
+        fixture.submit(n, claim(), at(20)).await.unwrap();
+        fixture.submit(n, failed(1), at(30)).await.unwrap();
+    }
+    let outlines = async |query: OutlineQuery| {
+        let found = store.job_outlines(&Project::DEFAULT, query).await.unwrap();
+        found.into_iter().map(|outline| outline.row.id()).collect::<Vec<_>>()
+    };
+    let (queue, now) = ("q".to_owned(), at(50));
+    let delayed = outlines(OutlineQuery::Delayed { queue: queue.clone(), now, limit: 2 }).await;
+    assert_eq!(delayed, [job_id(2), job_id(3)]);
+    let dead = outlines(OutlineQuery::DeadLetters { queue, limit: 2 }).await;
+    assert_eq!(dead, [job_id(8), job_id(7)]);
 }
 
 pub async fn a_job_reads_back_as_it_was_written(store: &dyn Store) {

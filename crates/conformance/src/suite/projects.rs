@@ -10,7 +10,7 @@ use windlass_store::account::{LedgerQuery, PriceRow};
 use windlass_store::audit::{AuditQuery, AuditRow};
 use windlass_store::commit::{Commit, ScheduleChange, Unmoved};
 use windlass_store::flow::{FlowChoice, FlowQuery, FlowRef, Publication, VersionRef};
-use windlass_store::job::{JobQuery, KeyQuery, ReadyQuery};
+use windlass_store::job::{JobQuery, KeyQuery, OutlineQuery, ReadyQuery};
 use windlass_store::log::{LogRow, LogsOf};
 use windlass_store::outbox::{Message, MessageId, Note, Party};
 use windlass_store::page::{NameRange, Part};
@@ -170,6 +170,10 @@ pub async fn jobs_and_queues_of_another_project_are_unknown(store: &dyn Store) {
         assert!(store.ready(other, ready(ids.clone())).await.unwrap().is_empty());
         assert!(store.ready_cursors(other, ready(ids)).await.unwrap().is_empty());
     }
+    let outlines = async |project: &Project| {
+        store.job_outlines(project, OutlineQuery::Ids(vec![job_id(1)])).await.unwrap().len()
+    };
+    assert_eq!((outlines(&Project::DEFAULT).await, outlines(other).await), (1, 0));
     let keys = KeyQuery { queue: "q".to_owned(), now: at(9), limit: 10, ..KeyQuery::default() };
     assert!(store.ready_by_key(other, keys).await.unwrap().turns.is_empty());
     assert!(store.queues(other, NameRange::All, at(9)).await.unwrap().is_empty());

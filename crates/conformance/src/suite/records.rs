@@ -22,7 +22,7 @@ use crate::fixture::{StoreFixture, at, run_id, server};
 
 fn server_row(owner: Owner, ms: i64) -> ServerRow {
     let (name, version) = ("here".to_owned(), "0.1.0".to_owned());
-    ServerRow { owner, name, version, started_at: at(0), beat_at: at(ms) }
+    ServerRow { owner, name, version, started_at: at(0), beat_at: at(ms), worker_ttl_ms: 20_000 }
 }
 
 fn worker(id: &str, services: &[&str], ms: i64) -> WorkerRow {

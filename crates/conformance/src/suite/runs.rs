@@ -138,6 +138,7 @@ async fn beat(store: &dyn Store, owner: Owner, ms: i64) {
         version: "0.1.0".to_owned(),
         started_at: at(0),
         beat_at: at(ms),
+        worker_ttl_ms: 15_000,
     };
     store.save_server(row).await.unwrap();
 }

@@ -17,7 +17,8 @@ pub async fn stored_times_that_are_ahead_are_set_back(store: &dyn Store) {
     let fixture = StoreFixture::new(store).await;
     for (n, ms) in [(1, 50), (2, 9_000)] {
         let (name, version) = (String::new(), String::new());
-        let row = ServerRow { owner: server(n, n), name, version, started_at: at(5), beat_at: at(ms) };
+        let (owner, started_at, worker_ttl_ms) = (server(n, n), at(5), 15_000);
+        let row = ServerRow { owner, name, version, started_at, beat_at: at(ms), worker_ttl_ms };
         store.save_server(row).await.unwrap();
     }
     let waits =

@@ -128,6 +128,7 @@ fn a_refused_copy_names_the_remedy() {
             version: String::new(),
             started_at: now,
             beat_at: now,
+            worker_ttl_ms: 15_000,
         };
         let beating = tokio::spawn({
             let store = store.clone();

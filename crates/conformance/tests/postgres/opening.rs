@@ -41,6 +41,27 @@ fn a_user_without_rights_gets_the_name_of_the_missing_right() {
 }
 
 #[test]
+fn a_database_of_another_program_is_refused_and_stays_as_it_is() {
+    let server = shared();
+    for table in ["songs (title text)", "migrations (id bigint PRIMARY KEY, applied_at text)"] {
+        let database = server.create();
+        assert!(server.sql(&database, &format!("CREATE TABLE {table}")));
+        let relations = || {
+            server.ask(
+                &database,
+                "SELECT oid, relname FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY oid",
+            )
+        };
+        let before = relations();
+        let told = refused(&server.address(&database));
+        let name = table.split(' ').next().unwrap();
+        says(&told, &[&database, &format!("`{name}`"), "no tables of Windlass", "createdb", "--store"]);
+        assert!(!told.contains('\n'), "{told}");
+        assert_eq!(relations(), before);
+    }
+}
+
+#[test]
 fn tables_of_a_newer_program_are_refused() {
     let server = shared();
     let database = server.create_migrated();

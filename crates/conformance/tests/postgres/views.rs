@@ -1,12 +1,15 @@
 //! The views agree with the trait.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
+use tokio_postgres::types::Type;
 use windlass_conformance::block_on_tokio;
+use windlass_conformance::fixture::documented_queries;
 use windlass_conformance::postgres_server::{TestDatabase, test_database};
 use windlass_conformance::suite::{jobs, records, replays, rounds};
 use windlass_engine::counter::Seq;
 use windlass_engine::project::Project;
-use windlass_engine::time::Timestamp;
 use windlass_store::Store;
 use windlass_store::job::JobQuery;
 use windlass_store::run::{RunQuery, RunStatus, Since};
@@ -32,6 +35,11 @@ async fn rows(database: &TestDatabase, sql: &str) -> Vec<Vec<Option<String>>> {
     rows.iter().map(texts).collect()
 }
 
+/// A time of a view, in milliseconds.
+fn written(column: &str) -> String {
+    format!("(extract(epoch FROM {column}) * 1000)::bigint::text")
+}
+
 fn some(text: impl ToString) -> Option<String> {
     Some(text.to_string())
 }
@@ -43,7 +51,9 @@ fn events_are_those_of_the_journals() {
         for database in filled().await {
             for run in database.store.runs(&Project::DEFAULT, RunQuery::default()).await.unwrap().items {
                 let sql = format!(
-                    "SELECT seq::text, place::text, at::text, event FROM events WHERE run = '{}' ORDER BY events.seq, events.place",
+                    "SELECT seq::text, place::text, {}, event::text FROM events WHERE run = '{}' \
+                     ORDER BY events.seq, events.place",
+                    written("at"),
                     run.id.uuid()
                 );
                 let mut expected = Vec::new();
@@ -55,11 +65,15 @@ fn events_are_those_of_the_journals() {
                     .entries
                 {
                     for (place, event) in entry.events.iter().enumerate() {
-                        let event = serde_json::to_string(event).unwrap();
-                        expected.push(vec![some(seq), some(place), some(entry.at.0), Some(event)]);
+                        let event = serde_json::to_value(event).unwrap();
+                        expected.push((vec![some(seq), some(place), some(entry.at.0)], event));
                     }
                 }
-                assert_eq!(rows(&database, &sql).await, expected);
+                let found = rows(&database, &sql).await.into_iter().map(|mut row| {
+                    let event = row.pop().unwrap().unwrap();
+                    (row, serde_json::from_str::<Value>(&event).unwrap())
+                });
+                assert_eq!(found.collect::<Vec<_>>(), expected);
                 n += expected.len();
             }
         }
@@ -72,7 +86,11 @@ fn tasks_are_the_runs() {
     block_on_tokio(async {
         let mut n = 0;
         for database in filled().await {
-            let sql = "SELECT id, flow_id, flow_version_id, status, created_at::text, updated_at::text FROM tasks ORDER BY run";
+            let sql = format!(
+                "SELECT id, flow_id, flow_version_id, status, {}, {} FROM tasks WHERE run IS NOT NULL ORDER BY run",
+                written("created_at"),
+                written("updated_at")
+            );
             let mut expected: Vec<_> =
                 database.store.runs(&Project::DEFAULT, RunQuery::default()).await.unwrap().items;
             expected.sort_by_key(|row| row.id);
@@ -82,21 +100,42 @@ fn tasks_are_the_runs() {
                     RunStatus::Waiting | RunStatus::Paused => "running",
                     other => other.word(),
                 };
-                let seconds = |at: Timestamp| some(at.0 / 1_000);
                 vec![
                     some(format!("task-{}", row.id.uuid())),
                     some(format!("flow-{}", row.origin.flow.uuid())),
                     some(format!("ver-{}", row.origin.version.uuid())),
                     some(status),
-                    seconds(row.origin.created_at),
-                    seconds(row.projection.updated_at),
+                    some(row.origin.created_at.0),
+                    some(row.projection.updated_at.0),
                 ]
             });
             let expected: Vec<_> = expected.collect();
-            assert_eq!(rows(&database, sql).await, expected);
+            assert_eq!(rows(&database, &sql).await, expected);
             n += expected.len();
         }
         assert!(n >= 3, "{n}");
+    });
+}
+
+#[test]
+fn the_queries_of_the_queue_platform_work_word_for_word() {
+    block_on_tokio(async {
+        let (database, of_runs) = (test_database().await, test_database().await);
+        replays::an_answer_ends_the_job_and_moves_the_run_in_one_commit(&of_runs.store).await;
+        jobs::attempts_are_kept_longer_than_the_job_remembers(&database.store).await;
+        records::workers_register_beat_and_are_found(&database.store).await;
+        let jobs = database.store.jobs(&Project::DEFAULT, JobQuery::default()).await.unwrap().items;
+        let [tasks, attempts, workers] = documented_queries(&jobs[0].id().uuid().to_string());
+        let told = connect(&of_runs.address).await.query(&tasks, &[]).await.unwrap();
+        let kinds: BTreeSet<&str> = told.iter().map(|row| row.get("type")).collect();
+        assert_eq!(kinds, ["immediate", "run"].into());
+        let client = connect(&database.address).await;
+        let created: Vec<std::time::SystemTime> = told.iter().map(|row| row.get("created_at")).collect();
+        assert!(created.is_sorted_by_key(|at| std::cmp::Reverse(*at)));
+        let told = client.query(&attempts, &[]).await.unwrap();
+        assert!(told.len() > 100 && told[1].get::<_, i64>("attempt") == 2);
+        let told = client.query(&workers, &[]).await.unwrap();
+        assert!(!told.is_empty() && *told[0].columns()[2].type_() == Type::JSONB);
     });
 }
 
@@ -148,8 +187,9 @@ fn workers_are_the_registered_ones() {
         records::workers_register_beat_and_are_found(&database.store).await;
         let expected =
             (&database.store as &dyn Store).workers(&Project::DEFAULT, Default::default()).await.unwrap();
-        let told = rows(&database, "SELECT id, status, last_heartbeat::text FROM workers ORDER BY id").await;
-        let row = |row: &WorkerRow| vec![some(&row.id), some("offline"), some(row.beat_at.0 / 1_000)];
+        let sql = format!("SELECT id, status, {} FROM workers ORDER BY id", written("last_heartbeat"));
+        let told = rows(&database, &sql).await;
+        let row = |row: &WorkerRow| vec![some(&row.id), some("offline"), some(row.beat_at.0)];
         assert_eq!(told, expected.iter().map(row).collect::<Vec<_>>());
         assert!(!told.is_empty());
     });
@@ -160,7 +200,7 @@ fn variables_of_an_open_run_are_those_its_nodes_have_written() {
     block_on_tokio(async {
         let database = test_database().await;
         rounds::nodes_write_while_their_runs_are_open(&database.store).await;
-        let found = rows(&database, "SELECT runtime_variables FROM workflow_tasks ORDER BY id").await;
+        let found = rows(&database, "SELECT runtime_variables::text FROM workflow_tasks ORDER BY id").await;
         let read =
             |row: &Vec<Option<String>>| serde_json::from_str::<Value>(row[0].as_deref().unwrap()).unwrap();
         let expected = [

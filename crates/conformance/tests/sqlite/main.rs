@@ -3,6 +3,7 @@
 
 mod bad_rows;
 mod durability;
+mod foreign;
 mod views;
 
 use windlass_store::{Durability, Sqlite};

@@ -59,6 +59,7 @@ pub(super) fn scope(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) 
         owns_shared: true,
         nodes: read.nodes,
         index: read.index,
+        groups: Vec::new(),
     })
 }
 

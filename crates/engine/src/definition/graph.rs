@@ -48,7 +48,7 @@ pub(super) fn scope(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) 
     routes::check(&nodes, start, &nodes_path, reader);
     routes::check_reads(&nodes, &index, &within, &nodes_path, reader);
     refs::check_shared(&nodes, &nodes_path, reader);
-    Some(Scope { routing: Routing::Action { start }, owns_shared: true, nodes, index })
+    Some(Scope { routing: Routing::Action { start }, owns_shared: true, nodes, index, groups: Vec::new() })
 }
 
 fn read_nodes(

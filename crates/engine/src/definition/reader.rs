@@ -251,7 +251,7 @@ pub(super) fn shown(text: &str) -> String {
 }
 
 /// The path of field `key` in the object at `path`.
-pub(super) fn at_key(path: &str, key: &str) -> String {
+pub(crate) fn at_key(path: &str, key: &str) -> String {
     let plain = !key.is_empty()
         && key.chars().count() <= SHOWN_CHARS
         && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
@@ -259,7 +259,7 @@ pub(super) fn at_key(path: &str, key: &str) -> String {
 }
 
 /// The path of item `i` of the array at `path`.
-pub(super) fn at_index(path: &str, i: usize) -> String {
+pub(crate) fn at_index(path: &str, i: usize) -> String {
     format!("{path}[{i}]")
 }
 

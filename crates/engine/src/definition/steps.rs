@@ -17,7 +17,7 @@ use super::reader::{Fields, Reader, shown};
 use super::{Strictness, join, refs, source};
 use crate::plan::{Edge, Form, Node, OnFailure, Priority, Routing, Scope, When};
 use crate::problem::Problem;
-use expansion::Task;
+use expansion::{Expanded, Task};
 use tree::{Step, Tree};
 
 /// A step as it runs, with the tasks that must be settled before it.
@@ -105,24 +105,26 @@ fn read(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option<(S
     }
     let mut tree = Tree::default();
     let steps = tree::read(list, &path, depth, &mut tree, reader)?;
-    Some(build(&steps, depth, &tree, true, reader))
+    Some(build(&steps, &fields.path, depth, &tree, true, reader))
 }
 
-/// Builds the scope of a row of steps: the outermost one or a loop's body.
+/// Builds the scope of a row of steps: the outermost one or a loop's body. `flow` is the place of the flow or the loop.
 fn build(
     steps: &[Step<'_>],
+    flow: &str,
     depth: usize,
     tree: &Tree,
     owns_shared: bool,
     reader: &mut Reader,
 ) -> (Scope, Vec<ExpandedTask>) {
-    let (tasks, conditions) = expansion::expand(steps, tree, reader);
+    let Expanded { tasks, conditions, mut groups } = expansion::expand(steps, tree, reader);
+    groups.iter_mut().for_each(|group| group.place = after(flow, &group.place));
     reader.scopes.push(tasks.iter().map(|task| task.step.id.clone()).collect::<BTreeSet<_>>());
     let mut nodes: Vec<Node> = Vec::with_capacity(tasks.len());
     let mut within = Vec::new();
     for (ix, task) in tasks.iter().enumerate() {
         let from = reader.outward.len();
-        nodes.push(node::read(task, depth, tree, reader));
+        nodes.push(node::read(task, flow, depth, tree, reader));
         within.extend(refs::take_within(ix, from, reader));
     }
     let paths: Vec<String> = tasks.iter().map(|task| task.step.path.clone()).collect();
@@ -147,7 +149,13 @@ fn build(
     join::check(&mut nodes, &paths, &within, join::EarlyRead::Warned, reader);
     let expanded = tasks.iter().map(|task| expanded(task, &tasks)).collect();
     let index: BTreeMap<_, _> = nodes.iter().enumerate().map(|(ix, node)| (node.key.clone(), ix)).collect();
-    (Scope { routing: Routing::Join { on_failure: OnFailure::Stop }, owns_shared, nodes, index }, expanded)
+    let routing = Routing::Join { on_failure: OnFailure::Stop };
+    (Scope { routing, owns_shared, nodes, index, groups }, expanded)
+}
+
+/// The rest of a place after that of the flow around it.
+fn after(flow: &str, place: &str) -> String {
+    place.strip_prefix(flow).unwrap_or(place).to_owned()
 }
 
 fn expanded(task: &Task<'_, '_>, tasks: &[Task<'_, '_>]) -> ExpandedTask {

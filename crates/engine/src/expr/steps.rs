@@ -84,6 +84,38 @@ const OPERATORS: [(&str, Operator); 21] = [
     ("@workflow/cmp/approval-neq", Operator::ApprovalNeq),
 ];
 
+/// An operator between its operands, for people.
+fn sign(operator: Operator) -> &'static str {
+    match operator {
+        Operator::StringEq | Operator::NumberEq | Operator::DateEq | Operator::ApprovalEq => "=",
+        Operator::StringNeq | Operator::NumberNeq | Operator::DateNeq | Operator::ApprovalNeq => "≠",
+        Operator::StringContains => "contains",
+        Operator::StringNotContains => "lacks",
+        Operator::StringStartWith => "starts with",
+        Operator::StringEndWith => "ends with",
+        Operator::StringEmpty => "is empty",
+        Operator::StringNotEmpty => "is not empty",
+        Operator::StringMatch => "matches",
+        Operator::NumberGt | Operator::DateLaterThan => ">",
+        Operator::NumberGte => "≥",
+        Operator::NumberLt | Operator::DateEarlierThan => "<",
+        Operator::NumberLte => "≤",
+    }
+}
+
+fn operand(template: &Template) -> String {
+    match template {
+        Template::Literal(value) => excerpt(&plain(value)).into_owned(),
+        // The root says little in the little room that there is.
+        Template::Ref(reference) => {
+            let text = reference.to_string();
+            let bare = text.strip_prefix("$node.").or(text.strip_prefix("$var."));
+            bare.map(|bare| bare.replacen(".output.", ".", 1)).unwrap_or(text)
+        }
+        Template::Text(_) | Template::Array(_) | Template::Object(_) => "…".to_owned(),
+    }
+}
+
 impl Test {
     /// Reads the value of `conditions`; its errors go to `problems`, under `path`. Null is empty.
     pub fn parse(value: &Value, path: &str, problems: &mut Problems) -> Option<Test> {
@@ -127,6 +159,18 @@ impl Test {
             }
         }
         sound.then_some(Test { any_of })
+    }
+
+    /// The first comparison, for people; `…` stands for more.
+    pub(super) fn summary(&self) -> String {
+        let Some(first) = self.any_of.iter().flatten().next() else { return String::new() };
+        let more = if self.any_of.iter().flatten().nth(1).is_some() { " …" } else { "" };
+        let (a, b) = (operand(&first.a), operand(&first.b));
+        match first.operator {
+            Operator::StringEmpty => format!("{a} is empty{more}"),
+            Operator::StringNotEmpty => format!("{a} is not empty{more}"),
+            operator => format!("{a} {} {b}{more}", sign(operator)),
+        }
     }
 
     /// Whether it holds; `Err` is the reason why that cannot be said. A list that holds makes good for others that

@@ -32,8 +32,15 @@ impl Job {
                 self.state = State::Queued { since: at };
                 self.current().status = AttemptStatus::Queued;
             }
-            JobEvent::Claimed { fence, worker, lease_until, deadline } => {
-                self.claimed(*fence, worker, *lease_until, *deadline, at);
+            JobEvent::Claimed { fence, worker, lease_until, deadline, kept_by_beats } => {
+                self.state = State::Running {
+                    worker: worker.clone(),
+                    lease_until: *lease_until,
+                    deadline: *deadline,
+                    cancel_at: None,
+                    kept_by_beats: *kept_by_beats,
+                };
+                self.claimed(*fence, worker, at);
             }
             JobEvent::Extended { lease_until: until, .. } => {
                 if let State::Running { lease_until, .. } = &mut self.state {
@@ -102,16 +109,8 @@ impl Job {
         self.begin_attempt(at);
     }
 
-    fn claimed(
-        &mut self,
-        fence: Fence,
-        worker: &str,
-        lease_until: Timestamp,
-        deadline: Option<Timestamp>,
-        at: Timestamp,
-    ) {
+    fn claimed(&mut self, fence: Fence, worker: &str, at: Timestamp) {
         self.fence = fence;
-        self.state = State::Running { worker: worker.to_owned(), lease_until, deadline, cancel_at: None };
         let attempt = self.current();
         attempt.fence = fence;
         attempt.status = AttemptStatus::Running;

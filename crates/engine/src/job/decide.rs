@@ -23,7 +23,8 @@ impl Job {
     pub fn decide(&self, input: JobInput, now: Timestamp) -> Decided {
         match input {
             JobInput::Due => Ok(self.due(now)),
-            JobInput::Claim { worker, lease_ms } => self.claim(worker, lease_ms, now),
+            JobInput::Claim { worker, lease_ms } => self.claim(worker, lease_ms, false, now),
+            JobInput::ClaimKeptByBeats { worker, lease_ms } => self.claim(worker, lease_ms, true, now),
             JobInput::Extend { fence, lease_ms } => self.extend(fence, lease_ms, now),
             JobInput::Finish { fence, outcome } => self.finish(fence, outcome, now),
             JobInput::LeaseExpired { fence } => Ok(self.lose(fence, now)),
@@ -61,7 +62,7 @@ impl Job {
         }
     }
 
-    fn claim(&self, worker: String, lease_ms: u64, now: Timestamp) -> Decided {
+    fn claim(&self, worker: String, lease_ms: u64, kept_by_beats: bool, now: Timestamp) -> Decided {
         if !matches!(self.state, State::Queued { .. }) {
             return Err(JobRefusal::NotQueued { status: self.display_status() });
         }
@@ -69,7 +70,7 @@ impl Job {
         let lease_until = lease_end(now, lease_ms);
         // The fence would have to grow for longer than the sun burns to get here.
         let fence = self.fence.next();
-        Ok(vec![JobEvent::Claimed { fence, worker, lease_until, deadline }])
+        Ok(vec![JobEvent::Claimed { fence, worker, lease_until, deadline, kept_by_beats }])
     }
 
     fn extend(&self, fence: Fence, lease_ms: u64, now: Timestamp) -> Decided {

@@ -45,6 +45,11 @@ pub enum JobInput {
         worker: String,
         lease_ms: u64,
     },
+    /// A worker takes it, and its heartbeats keep the lease.
+    ClaimKeptByBeats {
+        worker: String,
+        lease_ms: u64,
+    },
     /// Its worker is alive.
     Extend {
         fence: Fence,
@@ -99,6 +104,8 @@ pub enum JobEvent {
         worker: String,
         lease_until: Timestamp,
         deadline: Option<Timestamp>,
+        #[serde(default, skip_serializing_if = "crate::event::is_false")]
+        kept_by_beats: bool,
     },
     Extended {
         fence: Fence,

@@ -82,7 +82,15 @@ impl Default for JobBackoff {
     }
 }
 
+/// The moment of a job that never comes: the job is a template for schedules.
+pub const TEMPLATE_RUN_AT: Timestamp = LATEST;
+
 impl JobSpec {
+    /// Whether the job only waits to be copied by schedules.
+    pub fn is_template(&self) -> bool {
+        self.run_at == Some(TEMPLATE_RUN_AT)
+    }
+
     /// A job with nothing but a name and a queue.
     pub fn new(name: impl Into<String>, queue: impl Into<String>) -> Self {
         Self {
@@ -110,6 +118,13 @@ impl JobSpec {
         text(&mut problems, "$.queue_name", &self.queue, true);
         if self.queue.contains(char::is_whitespace) {
             problems.error("$.queue_name", "the name of a queue has no spaces in it; use `-` or `_`");
+        }
+        // They separate the parts of a key in Redis.
+        if self.queue.contains([':', '{', '}']) {
+            problems.error(
+                "$.queue_name",
+                "the name of a queue has no `:`, `{` or `}` in it; use `-`, `_` or `.`",
+            );
         }
         text(&mut problems, "$.dedup_key", &self.dedup_key, false);
         text(&mut problems, "$.limit_key", &self.limit_key, false);
@@ -185,6 +200,16 @@ mod tests {
         assert_eq!(spec.problems(), []);
         assert_eq!(spec.attempts_max(), 3);
         assert_eq!(spec.policy().delay_ms, 5_000);
+    }
+
+    #[test]
+    fn the_name_of_a_queue_has_no_characters_that_separate_keys_of_redis() {
+        for name in ["a:b", "{a", "a}"] {
+            let problems = JobSpec::new("demo", name).problems();
+            assert_eq!(problems.len(), 1, "{name}: {problems:?}");
+            assert!(problems[0].path == "$.queue_name" && problems[0].reason.contains("`:`"), "{problems:?}");
+        }
+        assert_eq!(JobSpec::new("@http/get:v1", "a.b_c-d/e").problems(), []);
     }
 
     #[test]

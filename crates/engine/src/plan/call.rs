@@ -14,7 +14,8 @@ pub struct Call {
     /// Literal parameters of the node (graph form).
     pub params: Params,
     pub retry: crate::retry::Policy,
-    /// Deliveries to different push workers within one try; 1 = no switching.
+    /// Push workers that are called within one try, after calls without an answer and after errors; 0 = every live
+    /// worker of the service, after calls without an answer only.
     pub failover_max: u32,
     pub failover_delay_ms: u64,
     pub weighted_by_load: bool,
@@ -81,15 +82,19 @@ pub struct Script {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StdinMode {
-    #[default]
+    /// The input, the params and the memo.
     Json,
+    #[default]
     None,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OutputMode {
+    /// JSON if the output parses, else text.
     #[default]
+    Auto,
+    /// The same, but text gets a warning in the log.
     Json,
     Text,
 }

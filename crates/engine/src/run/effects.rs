@@ -156,6 +156,7 @@ impl EventEffects<'_> {
             timeout_ms: call.timeout_ms,
             priority: run.priority(self.plan),
             weighted_by_load: call.weighted_by_load,
+            stays_with: work.and_then(|work| work.stays_with.clone()),
             avoid: work.map(|work| work.workers.clone()).unwrap_or_default(),
             depth: run.start.parent.as_ref().map_or(1, |parent| parent.depth + 1),
         })));

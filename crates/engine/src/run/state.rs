@@ -218,6 +218,9 @@ pub struct Work {
     /// Workers that failed within this try.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<String>,
+    /// The worker that failed the last try: the next one goes to it as long as it lives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stays_with: Option<String>,
     /// The charge that is neither settled nor refunded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub charge: Option<Amount>,

@@ -8,7 +8,7 @@ use windlass_engine::event::{Event, Start};
 use windlass_engine::input::{CallOutcome, Given, Input};
 use windlass_engine::money::{Amount, Bill};
 use windlass_engine::path::NodePath;
-use windlass_engine::retry::{Fault, FaultKind};
+use windlass_engine::retry::{DeliveryProgress, Fault, FaultKind};
 use windlass_engine::run::EstimateInputs;
 use windlass_engine::time::Timestamp;
 
@@ -200,10 +200,21 @@ fn current_fence(world: &TestRun, node: &str) -> Fence {
     calls.iter().find(|(path, ..)| path.as_str() == node).map_or(Fence::ZERO, |(_, fence, _)| *fence)
 }
 
+/// `KIND[+sent|+unsent][+other] [MESSAGE]`: how far the call came, and whether there is another worker to call.
 fn fault(text: &str) -> Result<Fault, String> {
     let (kind, message) = text.split_once(' ').unwrap_or((text, "failed"));
-    let kind: FaultKind = serde_json::from_value(json!(kind)).map_err(show)?;
-    Ok(Fault::new(kind, message))
+    let mut words = kind.split('+');
+    let kind: FaultKind = serde_json::from_value(json!(words.next())).map_err(show)?;
+    let mut fault = Fault::new(kind, message);
+    for word in words {
+        match word {
+            "sent" => fault = fault.undelivered(DeliveryProgress::Sent),
+            "unsent" => fault = fault.undelivered(DeliveryProgress::NotSent),
+            "other" => fault.delivery.has_other_worker = true,
+            other => return Err(format!("unknown word `{other}` of a delivery")),
+        }
+    }
+    Ok(fault)
 }
 
 fn value(text: &str) -> Result<Value, String> {
@@ -382,7 +393,7 @@ fn order_fields(spec: &windlass_engine::effect::CallSpec) -> Value {
         "service": spec.service, "exec": format!("{:?}", spec.exec), "input": spec.input,
         "params": spec.params, "memo": spec.memo, "key": spec.key, "visit": spec.visit,
         "fence": spec.fence, "attempt": spec.attempt, "deadline": spec.deadline,
-        "timeout_ms": spec.timeout_ms, "priority": spec.priority, "avoid": spec.avoid,
+        "timeout_ms": spec.timeout_ms, "priority": spec.priority, "avoid": spec.avoid, "stays_with": spec.stays_with,
         "weighted_by_load": spec.weighted_by_load, "depth": spec.depth,
     })
 }

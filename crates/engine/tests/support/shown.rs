@@ -29,6 +29,9 @@ pub(super) fn shown_effect(effect: &Effect) -> String {
             if let Some(memo) = &spec.memo {
                 text = format!("{text} memo={memo}");
             }
+            if let Some(worker) = &spec.stays_with {
+                text = format!("{text} stays_with={worker}");
+            }
             if !spec.avoid.is_empty() {
                 text = format!("{text} avoid={}", spec.avoid.join(","));
             }

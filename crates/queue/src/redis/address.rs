@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
 
+use windlass_engine::project::Project;
+
 use super::RedisError;
 
 const ADDRESS_FORMS: &str =
@@ -17,12 +19,24 @@ const PREFIX_MAX: usize = 200;
 pub struct RedisAddress {
     place: String,
     database: i64,
+    /// The prefix in the address.
     prefix: Arc<str>,
+    /// The prefix of all keys, with that of the project.
+    keys: Arc<str>,
 }
 
 impl RedisAddress {
+    /// The same address with the keys of this project.
+    pub(super) fn for_project(self, project: &Project) -> Self {
+        let keys = match *project == Project::DEFAULT {
+            true => self.prefix.clone(),
+            false => format!("{}project:{project}:", self.prefix).into(),
+        };
+        RedisAddress { keys, ..self }
+    }
+
     pub(super) fn prefix(&self) -> Arc<str> {
-        self.prefix.clone()
+        self.keys.clone()
     }
 }
 
@@ -85,7 +99,8 @@ pub(super) fn read(text: &str) -> Result<(RedisAddress, ConnectionInfo), RedisEr
         ConnectionAddr::Tcp(host, port) => format!("{host}:{port}"),
         other => other.to_string(),
     };
-    let address = RedisAddress { place, database: settings.db(), prefix: prefix.into() };
+    let prefix: Arc<str> = prefix.into();
+    let address = RedisAddress { place, database: settings.db(), prefix: prefix.clone(), keys: prefix };
     Ok((address, info.set_redis_settings(settings)))
 }
 
@@ -108,6 +123,15 @@ mod tests {
         assert_eq!(shown("redis://h?prefix=a:"), "redis://h:6379?prefix=a:");
         assert_eq!(shown("redis+unix:///run/redis.sock?db=2&pass=secret"), "redis:///run/redis.sock/2");
         assert!(!format!("{:?}", read("redis://me:secret@h").unwrap().0).contains("secret"));
+    }
+
+    #[test]
+    fn keys_of_other_projects_have_a_prefix() {
+        let prefix = |project: &str| {
+            let address = read("redis://h?prefix=a:").unwrap().0;
+            address.for_project(&project.parse().unwrap()).prefix().to_string()
+        };
+        assert_eq!((prefix("default").as_str(), prefix("acme").as_str()), ("a:", "a:project:acme:"));
     }
 
     #[test]

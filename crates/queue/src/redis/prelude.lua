@@ -1,79 +1,65 @@
-local prefix = ARGV[1]
-
--- How far from the ends of a list a job is searched for; an entry further in is passed over when it is popped.
-local near = 256
-
--- A key with a value of the wrong type is deleted; the store has the truth.
-local function call(command, key, ...)
-  local answer = redis.pcall(command, key, ...)
-  if type(answer) == 'table' and answer.err then
-    for _, what in ipairs({ 'WRONGTYPE', 'not an integer', 'overflow' }) do
-      if string.find(answer.err, what, 1, true) then
-        redis.call('DEL', key)
-        return redis.call(command, key, ...)
-      end
-    end
-  end
-  if type(answer) == 'table' and answer.err then
-    error(answer.err)
-  end
-  return answer
-end
+-- The list of a queue is a window: its first jobs, in the order of dispatch; the store has all. With fewer than `low`,
+-- it is filled again.
+local prefix, most, low, call = ARGV[1], 1000, 500, redis.call
 
 local function of(queue, what)
   return prefix .. 'queue:' .. queue .. ':' .. what
 end
 
-local function list(queue, priority)
-  if priority == '0' then
-    return of(queue, 'ready')
-  end
-  return of(queue, 'ready:' .. priority)
+-- Both fields stand before the payload. A message of another program has the lowest priority.
+local function run_id(message)
+  return string.match(message, '^{"task_run_id":"([^"]*)"')
 end
 
--- The priority from which downwards the store has more jobs than the lists, if it has any.
-local function left(queue)
-  return tonumber(call('GET', of(queue, 'more')) or '')
-end
-
--- The id of a job of a run has no hyphens, so a list shows which of its jobs leave turns to lower classes.
-local function is_run(id)
-  return #id == 32
-end
-
-local function count(queue, priority, id, by)
-  if is_run(id) then
-    call('HINCRBY', of(queue, 'runs'), priority, by)
-  end
-end
-
--- Adds a job to its list, at this end.
-local function put(queue, priority, id, at)
-  call(at, list(queue, priority), id)
-  call('ZADD', of(queue, 'priorities'), priority, priority)
-  count(queue, priority, id, 1)
-end
-
--- Appends a job to its list, unless jobs before it are only in the store. Returns whether it can be popped in order. A
--- job of a run behind those is kept for the fair share of its class: a few are enough.
-local function push(queue, priority, id, most)
-  local more, n = left(queue), call('LLEN', list(queue, priority))
-  if more and tonumber(priority) <= more then
-    if is_run(id) and tonumber(priority) < more and n < near then
-      put(queue, priority, id, 'RPUSH')
-    end
-    return false
-  end
-  if n >= most then
-    call('SET', of(queue, 'more'), priority)
-    return false
-  end
-  put(queue, priority, id, 'RPUSH')
-  return true
+local function priority(message)
+  return tonumber(message and string.match(message, '"priority":(-?%d+)') or '') or -math.huge
 end
 
 local function tell(queue, n)
-  if n > 0 then
-    redis.call('PUBLISH', prefix .. 'windlass:ready', n .. ':' .. queue)
+  call('PUBLISH', prefix .. 'windlass:ready', n .. ':' .. queue)
+end
+
+-- The priority from which downwards the store has more jobs than the window.
+local function below(queue)
+  return tonumber(call('HGET', of(queue, 'more'), 'below') or '') or -math.huge
+end
+
+local function leave_to_store(queue, n)
+  local skipped = tonumber(call('HGET', of(queue, 'more'), 'skipped') or '') or 0
+  call('HSET', of(queue, 'more'), 'below', math.max(below(queue), n, -2 ^ 31), 'skipped', skipped + 1)
+end
+
+-- Inserts a job, unless it belongs behind the window. Returns whether it can be popped.
+local function insert(queue, message)
+  local key, n = of(queue, 'ready'), priority(message)
+  local length, is_last = call('LLEN', key), n <= priority(call('LINDEX', key, -1))
+  if n <= below(queue) or (is_last and length >= most) then
+    return leave_to_store(queue, n)
+  elseif call('LPOS', key, message, 'RANK', -1, 'MAXLEN', 128) then
+    -- A fill has added it before this update arrived.
+    return false
+  elseif is_last or length == 0 then
+    return call('RPUSH', key, message) > 0
   end
+  -- Turns of lower classes make the search inexact, and do no harm.
+  local first, last = 0, length - 1
+  while first < last do
+    local middle = math.floor((first + last) / 2)
+    if priority(call('LINDEX', key, middle)) >= n then
+      first = middle + 1
+    else
+      last = middle
+    end
+  end
+  call('LINSERT', key, 'BEFORE', call('LINDEX', key, first), message)
+  if length >= most then
+    leave_to_store(queue, priority(call('RPOP', key)))
+  end
+  return true
+end
+
+-- Whether the store has more jobs than a short window, and no server fills it now.
+local function is_short(queue)
+  return call('LLEN', of(queue, 'ready')) < low and call('EXISTS', of(queue, 'more')) == 1
+    and call('SET', of(queue, 'asked'), 1, 'NX', 'PX', 2000)
 end

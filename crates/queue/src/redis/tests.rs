@@ -1,31 +1,37 @@
-//! The scripts against a real server.
+//! The connection against a real server.
 
-mod cost;
-mod share;
+mod window;
 
 use std::sync::{Arc, Mutex};
 
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 use uuid::Uuid;
 use windlass_conformance::redis_server::RedisTestServer;
 use windlass_engine::counter::Fence;
 use windlass_engine::id::JobId;
-use windlass_engine::job::{Job, JobInput, JobOutcome, JobSpec};
+use windlass_engine::job::{Job, JobInput, JobOutcome, JobSpec, attempt_id};
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_engine::time::Timestamp;
 
 use super::*;
 
 fn job_id(n: u128) -> JobId {
-    JobId::new(Uuid::from_u128(n))
+    // The last 32 bits of the id of an attempt are its number.
+    JobId::new(Uuid::from_u128(n << 32))
 }
 
-fn entry(queue: &str, priority: i32, n: u128) -> ReadyEntry {
-    ReadyEntry { queue: queue.to_owned(), priority, job: job_id(n), is_run: false }
+fn job(queue: &str, priority: i32, n: u128) -> Job {
+    let spec = JobSpec { priority, ..JobSpec::new("service", queue) };
+    Job::create(job_id(n), spec, Timestamp(0)).unwrap().0
+}
+
+fn message(queue: &str, priority: i32, n: u128) -> JobMessage {
+    JobMessage::of(&job(queue, priority, n))
 }
 
 fn ready(queue: &str, priority: i32, n: u128) -> RedisUpdate {
-    RedisUpdate::Ready { at: entry(queue, priority, n), ended: None, has_waited: false, was_dead: false }
+    RedisUpdate::of(&job(queue, priority, n), false, Timestamp(0))
 }
 
 fn names(names: &[&str]) -> Vec<String> {
@@ -36,67 +42,66 @@ async fn connect(server: &RedisTestServer) -> RedisConnection {
     Redis::at(&server.address()).unwrap().connect(|_| ()).await.unwrap()
 }
 
-/// The numbers of popped jobs.
-async fn pop(connection: &RedisConnection, queues: &[&str], max: usize) -> Vec<u128> {
-    let popped = connection.pop(&names(queues), max, Timestamp(1_000)).await.unwrap();
-    popped.entries.iter().map(|entry| entry.job.uuid().as_u128()).collect()
+fn number(job: JobId) -> u128 {
+    job.uuid().as_u128() >> 32
 }
 
-fn shown(n: u128) -> String {
-    Uuid::from_u128(n).hyphenated().to_string()
+/// The numbers of popped jobs.
+async fn pop(connection: &RedisConnection, queues: &[&str], max: usize) -> Vec<u128> {
+    let popped = connection.pop(&names(queues), max).await.unwrap();
+    popped.jobs.iter().map(|popped| number(popped.job)).collect()
+}
+
+/// The numbers of the jobs in a list.
+fn listed(server: &RedisTestServer, key: &str) -> Vec<u128> {
+    let id = |text: &String| {
+        let message: Value = serde_json::from_str(text).unwrap();
+        number(JobId::new(message["task_id"].as_str().unwrap().parse().unwrap()))
+    };
+    server.lines(&["LRANGE", key, "0", "-1"]).iter().map(id).collect()
 }
 
 #[tokio::test]
-async fn higher_priorities_come_first_and_then_earlier_jobs() {
+async fn a_list_has_all_priorities_in_the_order_of_dispatch() {
     let server = RedisTestServer::start(&[]);
     let connection = connect(&server).await;
     let all = [("a", 0, 1), ("a", 5, 2), ("a", 0, 3), ("b", 5, 4), ("b", -1, 5), ("a", -10, 6), ("b", 0, 7)];
-    let updates: Vec<RedisUpdate> =
-        all.iter().map(|(queue, priority, n)| ready(queue, *priority, *n)).collect();
-    connection.apply(&updates).await.unwrap();
-    assert_eq!(server.lines(&["LRANGE", "queue:a:ready", "0", "-1"]), [shown(1), shown(3)]);
-    assert_eq!(server.lines(&["LRANGE", "queue:a:ready:5", "0", "-1"]), [shown(2)]);
+    for (queue, priority, n) in all {
+        connection.apply(&[ready(queue, priority, n)]).await.unwrap();
+    }
+    assert_eq!(listed(&server, "queue:a:ready"), [2, 1, 3, 6]);
+    assert_eq!(listed(&server, "queue:b:ready"), [4, 7, 5]);
     assert_eq!(pop(&connection, &["b", "a"], 2).await, [4, 2]);
     assert_eq!(pop(&connection, &["a", "b"], 2).await, [1, 3]);
     assert_eq!(pop(&connection, &["a", "b"], 9).await, [7, 5, 6]);
     assert_eq!(pop(&connection, &["a", "b"], 9).await, [] as [u128; 0]);
     assert_eq!(server.lines(&["KEYS", "queue:*"]), [] as [&str; 0]);
     // A job that goes back after a failed claim is the first again.
-    connection.apply(&[ready("a", 0, 8), RedisUpdate::Back(entry("a", 0, 9))]).await.unwrap();
+    connection.apply(&[ready("a", 0, 8), RedisUpdate::Back(message("a", 0, 9))]).await.unwrap();
     assert_eq!(pop(&connection, &["a"], 9).await, [9, 8]);
 }
 
 #[tokio::test]
-async fn a_pop_moves_due_jobs() {
+async fn jobs_of_many_priorities_stand_in_order_however_they_come() {
     let server = RedisTestServer::start(&[]);
     let connection = connect(&server).await;
-    let later = |queue: &str, priority, n, due| {
-        let (at, due) = (entry(queue, priority, n), Timestamp(due));
-        RedisUpdate::Delayed { at, ended: None, due, was_dead: false }
-    };
-    connection
-        .apply(&[later("q", 0, 1, 900), later("q", 7, 2, 1_000), later("q", 9, 3, 1_001)])
-        .await
-        .unwrap();
-    let delayed = server.lines(&["ZRANGE", "queue:q:delayed", "0", "-1", "WITHSCORES"]);
-    assert_eq!(delayed[..2], [shown(1), "900".to_owned()]);
-    assert_eq!(pop(&connection, &["q"], 1).await, [2]);
-    assert_eq!(server.lines(&["LRANGE", "queue:q:ready", "0", "-1"]), [shown(1)]);
-    // The update after a delay finds that a pop has moved the job already, or moves it.
-    let waited = |priority, n| {
-        let at = entry("q", priority, n);
-        RedisUpdate::Ready { at, ended: None, has_waited: true, was_dead: false }
-    };
-    connection.apply(&[waited(0, 1), waited(9, 3)]).await.unwrap();
-    assert_eq!(pop(&connection, &["q"], 9).await, [3, 1]);
-    assert_eq!(server.lines(&["KEYS", "queue:*"]), [] as [&str; 0]);
+    // A sequence without a visible order.
+    let jobs: Vec<(i32, u128)> = (0..300u128).map(|n| ((n * 7919 % 23) as i32 - 11, n)).collect();
+    for batch in jobs.chunks(7) {
+        let updates: Vec<RedisUpdate> = batch.iter().map(|(priority, n)| ready("q", *priority, *n)).collect();
+        connection.apply(&updates).await.unwrap();
+    }
+    let mut expected = jobs;
+    expected.sort_by_key(|(priority, n)| (std::cmp::Reverse(*priority), *n));
+    let expected: Vec<u128> = expected.into_iter().map(|(_, n)| n).collect();
+    assert_eq!(listed(&server, "queue:q:ready"), expected);
 }
 
 #[tokio::test]
 async fn two_concurrent_pops_never_get_the_same_job() {
     let server = RedisTestServer::start(&[]);
     let (one, other) = (connect(&server).await, connect(&server).await);
-    let updates: Vec<RedisUpdate> = (0..2_000).map(|n| ready("q", (n % 3) as i32, n)).collect();
+    let updates: Vec<RedisUpdate> = (0..900).map(|n| ready("q", (n % 3) as i32, n)).collect();
     one.apply(&updates).await.unwrap();
     let take = |connection: RedisConnection| {
         tokio::spawn(async move {
@@ -116,21 +121,18 @@ async fn two_concurrent_pops_never_get_the_same_job() {
         all.extend(task.await.unwrap());
     }
     all.sort_unstable();
-    assert_eq!(all, (0..2_000).collect::<Vec<_>>());
+    assert_eq!(all, (0..900).collect::<Vec<_>>());
 }
 
 #[tokio::test]
-async fn invalid_contents_are_passed_over() {
+async fn foreign_contents_are_passed_over() {
     let server = RedisTestServer::start(&[]);
     let connection = connect(&server).await;
     for words in [
-        &["RPUSH", "queue:q:ready", "nonsense", "", "\u{1}", "{\"task_run_id\":1}"][..],
-        &["ZADD", "queue:q:priorities", "0", "0", "3", "x", "4", "999999999999999999999"],
-        &["RPUSH", "queue:q:ready:999999999999999999999", "nonsense"],
-        &["ZADD", "queue:q:delayed", "1", "nonsense", "2", "a:b:c:7", "3", ":"],
+        &["RPUSH", "queue:q:ready", "nonsense", "", "\u{1}", "{\"task_run_id\":1}", "[\"priority\":7]"][..],
+        &["ZADD", "queue:q:delayed", "1", "nonsense"],
         &["SET", "queue:q:more", "much"],
         &["SET", "queue:text:ready", "text"],
-        &["SET", "queue:text:priorities", "text"],
         &["SADD", "queue:text:delayed", "member"],
         &["SADD", "queue:text:more", "member"],
         &["SET", "queue:text:dlq", "text"],
@@ -138,50 +140,17 @@ async fn invalid_contents_are_passed_over() {
     ] {
         assert!(server.cli(words).is_some());
     }
-    let dead = RedisUpdate::Dead { at: entry("text", 0, 5), ended: None };
-    connection.apply(&[ready("q", 0, 1), ready("text", 0, 2), dead]).await.unwrap();
-    let popped = connection.pop(&names(&["q", "text"]), 100, Timestamp(1_000)).await.unwrap();
-    let mut entries = popped.entries;
-    entries.sort_by_key(|entry| entry.job);
-    assert_eq!(entries, [entry("q", 0, 1), entry("text", 0, 2)]);
-    assert_eq!(popped.n_invalid, 8);
-    assert_eq!(server.lines(&["LRANGE", "queue:text:dlq", "0", "-1"]), [shown(5)]);
-    assert_eq!(
-        connection.count_ready(&names(&["q", "text"]), Timestamp(1_000)).await.unwrap().ready,
-        [Some(0), Some(0)]
-    );
-}
-
-#[tokio::test]
-async fn jobs_that_do_not_fit_are_read_from_the_store_before_later_ones() {
-    let server = RedisTestServer::start(&[]);
-    let connection = connect(&server).await;
-    let place = |priority, n| entry("q", priority, n);
-    connection.apply(&[ready("q", 0, 99), ready("q", 8, 98)]).await.unwrap();
-    // The store has more jobs of priority 2.
-    connection.fill("q", &[place(5, 1), place(2, 2)], true, None).await.unwrap();
-    connection.fill("q", &[place(2, 3)], false, Some(2)).await.unwrap();
-    connection.apply(&[ready("q", 2, 10), ready("q", 1, 11), ready("q", 3, 12)]).await.unwrap();
-    let popped = connection.pop(&names(&["q"]), 3, Timestamp(0)).await.unwrap();
-    let ids: Vec<u128> = popped.entries.iter().map(|entry| entry.job.uuid().as_u128()).collect();
-    assert_eq!((ids, popped.incomplete), (vec![1, 12, 2], vec![]));
-    let popped = connection.pop(&names(&["q"]), 3, Timestamp(0)).await.unwrap();
-    assert_eq!((popped.entries, popped.incomplete), (vec![entry("q", 2, 3)], names(&["q"])));
-    assert_eq!(connection.count_ready(&names(&["q"]), Timestamp(0)).await.unwrap().ready, [None]);
-    connection.fill("q", &[place(2, 10), place(1, 11)], true, None).await.unwrap();
-    assert_eq!(pop(&connection, &["q"], 9).await, [10, 11]);
-}
-
-#[tokio::test]
-async fn empty_lists_hide_no_jobs() {
-    let server = RedisTestServer::start(&[]);
-    let connection = connect(&server).await;
-    // As many lists as one pop examines.
-    let gone: Vec<ReadyEntry> = (1..=128).map(|n| entry("q", n, n.unsigned_abs().into())).collect();
-    connection.fill("q", &gone, false, None).await.unwrap();
-    let ended: Vec<RedisUpdate> = gone.into_iter().map(|at| RedisUpdate::Ended { at, ended: None }).collect();
-    connection.apply(&[ended, vec![ready("q", 0, 500)]].concat()).await.unwrap();
-    assert_eq!([pop(&connection, &["q"], 1).await, pop(&connection, &["q"], 1).await], [vec![], vec![500]]);
+    let dead = RedisUpdate::Dead { message: message("text", 0, 5), ended: None };
+    let needs = connection.apply(&[ready("q", 0, 1), ready("text", 0, 2), dead]).await.unwrap();
+    assert_eq!(needs.short, names(&["q", "text"]).into_iter().collect());
+    assert_eq!(listed(&server, "queue:text:dlq"), [5]);
+    let popped = connection.pop(&names(&["q", "text"]), 100).await.unwrap();
+    let mut jobs: Vec<u128> = popped.jobs.iter().map(|popped| number(popped.job)).collect();
+    jobs.sort_unstable();
+    assert_eq!((jobs, popped.n_invalid), (vec![1, 2], 5));
+    let counts = connection.count_ready(&names(&["q", "text"])).await.unwrap();
+    assert_eq!(counts.ready, [Some(0), Some(0)]);
+    assert_eq!(connection.filled_at().await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -195,32 +164,32 @@ async fn a_connection_reports_new_jobs_and_its_end() {
     };
     let listening = Redis::at(&server.address()).unwrap().connect(tell).await.unwrap();
     let connection = connect(&server).await;
-    connection.apply(&[ready("a:b", 0, 1), ready("a:b", 3, 2)]).await.unwrap();
+    connection.apply(&[ready("a", 0, 1), ready("a", 3, 2)]).await.unwrap();
     let until = async |expected: RedisEvent| {
         while !heard.0.lock().unwrap().contains(&expected) {
             heard.1.notified().await;
         }
     };
-    until(RedisEvent::Ready { queue: "a:b".to_owned(), n: 2 }).await;
+    until(RedisEvent::Ready { queue: "a".to_owned(), n: 2 }).await;
     server.kill();
     until(RedisEvent::Gone).await;
-    assert!(listening.apply(&[]).await.is_err() && connection.count_ready(&[], Timestamp(0)).await.is_err());
+    assert!(listening.check_rights().await.is_err() && connection.count_ready(&[]).await.is_err());
 }
 
 #[tokio::test]
 async fn redis_counts_as_lost_until_it_is_filled() {
     let server = RedisTestServer::start(&[]);
     let (connection, other) = (connect(&server).await, connect(&server).await);
-    assert!(connection.pop(&names(&["q"]), 1, Timestamp(0)).await.unwrap().is_lost);
+    assert!(connection.pop(&names(&["q"]), 1).await.unwrap().is_lost);
     assert!(connection.begin_fill("one").await.unwrap() && !other.begin_fill("other").await.unwrap());
     connection.end_fill(Some(Timestamp(7))).await.unwrap();
-    assert!(!connection.pop(&names(&["q"]), 1, Timestamp(0)).await.unwrap().is_lost);
+    assert!(!connection.pop(&names(&["q"]), 1).await.unwrap().is_lost);
     assert_eq!(other.filled_at().await.unwrap(), Some(Timestamp(7)));
     assert!(other.begin_fill("other").await.unwrap());
     other.end_fill(None).await.unwrap();
     server.cli(&["FLUSHALL"]).unwrap();
     assert_eq!(other.filled_at().await.unwrap(), None);
-    assert!(connection.count_ready(&[], Timestamp(0)).await.unwrap().is_lost);
+    assert!(connection.count_ready(&[]).await.unwrap().is_lost);
 }
 
 /// The keys of a job from its creation to its end.
@@ -235,9 +204,9 @@ async fn the_keys_of_a_job_follow_its_state() {
         for event in input.map(|input| job.decide(input, at(now)).unwrap()).into_iter().flatten() {
             job.apply(&event, at(now));
         }
-        connection.apply(&[RedisUpdate::of(job, at(now))]).await.unwrap();
+        connection.apply(&[RedisUpdate::of(job, false, at(now))]).await.unwrap();
         let keys: std::collections::BTreeSet<String> = server.lines(&["KEYS", "*"]).into_iter().collect();
-        keys.into_iter().filter(|key| !key.ends_with(":priorities")).collect::<Vec<_>>()
+        keys.into_iter().collect::<Vec<_>>()
     };
     let claim = |worker: &str| Some(JobInput::Claim { worker: worker.to_owned(), lease_ms: 60_000 });
     let failed = |fence: u64| {
@@ -247,39 +216,87 @@ async fn the_keys_of_a_job_follow_its_state() {
             outcome: JobOutcome::Failed { fault, retry_after_ms: None },
         })
     };
-    let lease = |number: u32| format!("lease:{}", windlass_engine::job::attempt_id(job_id(1), number));
+    let lease = |number: u32| format!("lease:{}", attempt_id(job_id(1), number));
     assert_eq!(go(&mut job, None, 0).await, ["queue:q:delayed"]);
-    assert_eq!(go(&mut job, Some(JobInput::Due), 10).await, ["queue:q:ready:4"]);
+    assert_eq!(go(&mut job, Some(JobInput::Due), 10).await, ["queue:q:ready"]);
     assert_eq!(go(&mut job, claim("w1"), 20).await, [lease(1)]);
     assert_eq!(server.cli(&["GET", &lease(1)]).unwrap(), "w1");
     assert_eq!(go(&mut job, failed(1), 30).await, ["queue:q:delayed"]);
-    assert_eq!(go(&mut job, Some(JobInput::RetryNow), 40).await, ["queue:q:ready:4"]);
+    assert_eq!(go(&mut job, Some(JobInput::RetryNow), 40).await, ["queue:q:ready"]);
     assert_eq!(go(&mut job, claim("w2"), 50).await, [lease(2)]);
+    let left: i64 = server.cli(&["PTTL", &lease(2)]).unwrap().parse().unwrap();
+    assert!((50_000..=60_000).contains(&left), "{left}");
     assert_eq!(go(&mut job, failed(2), 60).await, ["queue:q:dlq"]);
-    assert_eq!(server.lines(&["LRANGE", "queue:q:dlq", "0", "-1"]), [shown(1)]);
+    let dead: Value = serde_json::from_str(&server.lines(&["LRANGE", "queue:q:dlq", "0", "-1"])[0]).unwrap();
+    assert_eq!((&dead["attempt"], &dead["error"]["message"]), (&json!(2), &json!("no")));
     let replay = JobInput::Replay { replay_id: "r".to_owned(), priority: Some(0), patch: None, due: None };
     assert_eq!(go(&mut job, Some(replay), 70).await, ["queue:q:ready"]);
     assert_eq!(go(&mut job, Some(JobInput::Cancel), 80).await, [] as [&str; 0]);
-    connection
-        .apply(&[RedisUpdate::Heartbeat { worker: "w1".to_owned(), at: at(5), ms: 15_000 }])
-        .await
-        .unwrap();
+    connection.apply(&[RedisUpdate::Heartbeat { worker: "w1".to_owned(), at: at(5) }]).await.unwrap();
     let left: i64 = server.cli(&["PTTL", "worker:w1:heartbeat"]).unwrap().parse().unwrap();
-    assert!((1..=15_000).contains(&left), "{left}");
+    assert!((20_000..=30_000).contains(&left), "{left}");
 }
 
 #[tokio::test]
-async fn two_deployments_share_one_redis_by_prefix_or_by_database() {
+async fn delayed_jobs_are_scored_in_seconds_and_the_nearest_are_shown() {
     let server = RedisTestServer::start(&[]);
-    let at = |address: String| async move { Redis::at(&address).unwrap().connect(|_| ()).await.unwrap() };
+    let connection = connect(&server).await;
+    let delayed = |n: u128, due: i64| RedisUpdate::Delayed {
+        message: message("q", 0, n),
+        due: Timestamp(due),
+        ended: None,
+        revived: None,
+    };
+    connection.apply(&[delayed(2, 1_763_287_512_250), delayed(1, 1_763_287_512_000)]).await.unwrap();
+    let shown = server.lines(&["ZRANGE", "queue:q:delayed", "0", "-1", "WITHSCORES"]);
+    assert_eq!([&*shown[1], &*shown[3]], ["1763287512", "1763287512.25"]);
+    let many: Vec<RedisUpdate> = (10..1_510).map(|n| delayed(n, i64::try_from(n).unwrap() * 1_000)).collect();
+    connection.apply(&many).await.unwrap();
+    assert_eq!(connection.count_shown(&names(&["q", "none"])).await.unwrap(), [[SHOWN_MAX, 0], [0, 0]]);
+    let last = server.lines(&["ZRANGE", "queue:q:delayed", "-1", "-1", "WITHSCORES"]);
+    assert_eq!(last[1], "1009");
+    connection.show_delayed("q", &[(Timestamp(5_000), message("q", 0, 1))]).await.unwrap();
+    connection.show_dead("q", &[message("q", 0, 3), message("q", 0, 4)]).await.unwrap();
+    assert_eq!(connection.count_shown(&names(&["q"])).await.unwrap(), [[1, 2]]);
+    assert_eq!(listed(&server, "queue:q:dlq"), [3, 4]);
+}
+
+#[tokio::test]
+async fn dead_letters_that_are_none_any_more_leave_the_list() {
+    let server = RedisTestServer::start(&[]);
+    let connection = connect(&server).await;
+    let dead = |n| RedisUpdate::Dead { message: message("q", 0, n), ended: None };
+    connection.apply(&(1..=1_003).map(dead).collect::<Vec<_>>()).await.unwrap();
+    assert_eq!(listed(&server, "queue:q:dlq"), (4..=1_003).collect::<Vec<_>>());
+    let discarded = RedisUpdate::Discarded { queue: "q".to_owned(), job: job_id(5) };
+    let replayed = RedisUpdate::Ready {
+        message: message("q", 9, 7),
+        is_run: false,
+        was_delayed: true,
+        ended: None,
+        revived: Some(job_id(7)),
+    };
+    connection.apply(&[discarded, replayed]).await.unwrap();
+    assert_eq!(listed(&server, "queue:q:dlq")[..3], [4, 6, 8]);
+    assert_eq!(listed(&server, "queue:q:ready"), [7]);
+}
+
+#[tokio::test]
+async fn two_deployments_share_one_redis_by_prefix_or_by_database_and_projects_by_their_names() {
+    let server = RedisTestServer::start(&[]);
+    let at = |redis: Redis| async move { redis.connect(|_| ()).await.unwrap() };
+    let address = |more: &str| Redis::at(&format!("{}{more}", server.address())).unwrap();
     let plain = connect(&server).await;
-    let prefixed = at(format!("{}?prefix=two:", server.address())).await;
-    let other = at(format!("{}?db=3", server.address())).await;
+    let (prefixed, other) = (at(address("?prefix=two:")).await, at(address("?db=3")).await);
+    let acme = at(address("").for_project(&"acme".parse().unwrap())).await;
     prefixed.apply(&[ready("q", 0, 1)]).await.unwrap();
     other.apply(&[ready("q", 0, 2)]).await.unwrap();
-    assert_eq!(server.lines(&["LRANGE", "two:queue:q:ready", "0", "-1"]), [shown(1)]);
+    acme.apply(&[ready("q", 0, 3)]).await.unwrap();
+    assert_eq!(listed(&server, "two:queue:q:ready"), [1]);
+    assert_eq!(listed(&server, "project:acme:queue:q:ready"), [3]);
     assert_eq!(pop(&plain, &["q"], 9).await, [] as [u128; 0]);
     assert_eq!((pop(&prefixed, &["q"], 9).await, pop(&other, &["q"], 9).await), (vec![1], vec![2]));
+    assert_eq!(pop(&acme, &["q"], 9).await, [3]);
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ use windlass_engine::input::CallOutcome;
 use windlass_engine::json::check_json;
 use windlass_engine::limits::SHARED_BYTES;
 use windlass_engine::params::Params;
-use windlass_engine::retry::FaultKind;
+use windlass_engine::retry::{DeliveryProgress, Fault, FaultKind};
 use windlass_engine::text::excerpt;
 
 use super::address::AddressPolicy;
@@ -125,10 +125,14 @@ impl Calls {
             return (CallOutcome::ServerLost, Log::default());
         }
         let _ = worker.set(chosen.id.clone());
-        match self.ask(spec, limit, &chosen).await {
+        let (mut outcome, log) = match self.ask(spec, limit, &chosen).await {
             Ok(answer) => read_within_memory(&chosen.id, answer).await,
             Err(outcome) => (outcome, Log::default()),
+        };
+        if let CallOutcome::Failed(fault) = &mut outcome {
+            fault.delivery.has_other_worker = workers.has_other_worker(spec, &chosen.id);
         }
+        (outcome, log)
     }
 
     /// The answer of a worker, or the outcome if there is no answer.
@@ -155,7 +159,8 @@ impl Calls {
             Err(error) if error.is_connect() => {
                 let why = innermost(&error);
                 let message = format!("worker `{id}` cannot be reached at {}: {why}", worker.url);
-                return Err(failed(FaultKind::Transport, message));
+                let fault = Fault::new(FaultKind::Transport, message);
+                return Err(CallOutcome::Failed(fault.undelivered(DeliveryProgress::NotSent)));
             }
             Err(error) => return Err(broken(id, &error)),
         };
@@ -227,8 +232,11 @@ fn none_for(service: &str, nobody: NoWorker) -> CallOutcome {
 }
 
 fn broken(worker: &str, error: &reqwest::Error) -> CallOutcome {
-    let kind = if error.is_timeout() { FaultKind::Timeout } else { FaultKind::Transport };
-    failed(kind, format!("the connection to worker `{worker}` broke: {}", innermost(error)))
+    let message = format!("the connection to worker `{worker}` broke: {}", innermost(error));
+    if error.is_timeout() {
+        return failed(FaultKind::Timeout, message);
+    }
+    CallOutcome::Failed(Fault::new(FaultKind::Transport, message).undelivered(DeliveryProgress::Sent))
 }
 
 /// The URL of the call. The address is checked again: a server with other settings may have stored it.

@@ -26,6 +26,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::{Child, Command};
 use tokio::task::JoinSet;
 use windlass_engine::effect::CallSpec;
+use windlass_engine::event::Level;
 use windlass_engine::input::CallOutcome;
 use windlass_engine::json::check_json;
 use windlass_engine::plan::{OutputMode, Script, StdinMode};
@@ -35,7 +36,7 @@ use windlass_engine::text::excerpt;
 use super::output::{ExcessOutput, ScriptOutput};
 use super::{CallLimit, failed, failed_for_good};
 use crate::calls::Calls;
-use crate::calls::log::Log;
+use crate::calls::log::{Log, LoggedLine};
 use crate::part::RuntimePart;
 use crate::{ScriptPolicy, Settings};
 
@@ -113,7 +114,8 @@ impl Calls {
             ended => ended,
         };
         let outcome = outcome(&ended, script, &result, &log, limit, self.settings().script_limits);
-        (outcome, Log::of_text(log))
+        let lines = warning(script, &ended, &result).into_iter().collect();
+        (outcome, Log { lines, ..Log::of_text(log) })
     }
 
     /// Waits until this server may make no calls, because others may take it for dead.
@@ -264,7 +266,7 @@ fn supervise_order(
         (None, _) => (&script.cmd, given.collect()),
     };
     if program.is_empty() {
-        let message = "the script says neither `cmd` nor `code` and `language`: give one of them";
+        let message = "the script says neither `cmd` nor `code`: give one of them";
         return Err(failed_for_good(FaultKind::Error, message));
     }
     if !script.work_dir.is_empty() && !Path::new(&script.work_dir).is_dir() {
@@ -353,7 +355,9 @@ fn outcome(
         lines => format!("{what}: {lines}"),
     };
     match ended {
-        ScriptEnd::Exited(status) if status.success() => read_result(script.output_mode, result),
+        ScriptEnd::Exited(status) if status.success() => {
+            CallOutcome::Done(Arc::new(read_result(script.output_mode, result)))
+        }
         ScriptEnd::Exited(status) => {
             let hint = limits.hint(*status, last_lines(log)).map(|hint| format!("; perhaps {hint}"));
             let what = format!("the script failed ({status}{})", hint.unwrap_or_default());
@@ -380,27 +384,36 @@ fn outcome(
     }
 }
 
-fn read_result(mode: OutputMode, result: &[u8]) -> CallOutcome {
-    match mode {
-        OutputMode::Text => {
-            CallOutcome::Done(Arc::new(Value::String(text(result).trim_end_matches(['\r', '\n']).to_owned())))
-        }
-        OutputMode::Json => match read_json(result) {
-            Ok(value) => CallOutcome::Done(Arc::new(value)),
-            Err(error) => {
-                let found = text(result);
-                let found = match found.trim() {
-                    "" => "nothing".to_owned(),
-                    found => format!("`{}`", excerpt(found)),
-                };
-                let remedy = "print json or set `output_mode: text`";
-                failed(
-                    FaultKind::Error,
-                    format!("the script wrote {found} to stdout, not json ({error}): {remedy}"),
-                )
-            }
-        },
+/// The output of a script as its result.
+fn read_result(mode: OutputMode, output: &[u8]) -> Value {
+    let json = match mode {
+        OutputMode::Auto | OutputMode::Json => read_json(output).ok(),
+        OutputMode::Text => None,
+    };
+    json.unwrap_or_else(|| Value::String(without_last_newline(text(output))))
+}
+
+/// The warning about the output of a script that should be JSON and is not; its result is text then.
+fn warning(script: &Script, ended: &ScriptEnd, output: &[u8]) -> Option<LoggedLine> {
+    let is_well = matches!(ended, ScriptEnd::Exited(status) if status.success());
+    if !is_well || script.output_mode != OutputMode::Json {
+        return None;
     }
+    let error = read_json(output).err()?;
+    let message =
+        format!("stdout is not JSON, so the result is text ({error}): print JSON or leave `output_mode` out");
+    Some(LoggedLine { level: Level::Warn, message, data: Value::Null })
+}
+
+/// Commands end their output with a newline that is no part of it.
+fn without_last_newline(mut text: String) -> String {
+    if text.ends_with('\n') {
+        text.pop();
+        if text.ends_with('\r') {
+            text.pop();
+        }
+    }
+    text
 }
 
 fn read_json(bytes: &[u8]) -> Result<Value, String> {

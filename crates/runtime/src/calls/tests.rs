@@ -42,6 +42,7 @@ pub(crate) fn spec(exec: Exec) -> CallSpec {
         timeout_ms: 20_000,
         priority: Priority::Medium,
         weighted_by_load: false,
+        stays_with: None,
         avoid: Vec::new(),
         depth: 1,
     }

@@ -99,14 +99,15 @@ struct ClaimTask<'a> {
 impl Jobs {
     /// Hands out jobs; waits for some when there are none. A worker that drains gets none, at once.
     pub async fn claim(&self, claim: ClaimRequest) -> Result<Vec<LeasedJob>, RuntimeError> {
-        let mut task = ClaimTask::new(self, claim);
-        let mut state = task.begin();
-        loop {
-            state = match state {
-                ClaimState::Done(claimed) => return Ok(claimed),
-                state => task.step(state).await?,
-            };
-        }
+        ClaimTask::new(self, claim, false).run().await
+    }
+
+    /// The same; heartbeats of the worker keep the leases.
+    pub(super) async fn claim_kept_by_beats(
+        &self,
+        claim: ClaimRequest,
+    ) -> Result<Vec<LeasedJob>, RuntimeError> {
+        ClaimTask::new(self, claim, true).run().await
     }
 
     /// Reads more ready jobs in the background when few are left in memory.
@@ -145,12 +146,12 @@ impl Jobs {
 }
 
 impl<'a> ClaimTask<'a> {
-    fn new(jobs: &'a Jobs, claim: ClaimRequest) -> Self {
+    fn new(jobs: &'a Jobs, claim: ClaimRequest, kept_by_beats: bool) -> Self {
         let begun = Instant::now();
         let lease_ms = u64::try_from(claim.lease.as_millis()).unwrap_or(u64::MAX);
         ClaimTask {
             jobs,
-            writer: ClaimWriter { jobs: jobs.clone(), worker: claim.worker.into(), lease_ms },
+            writer: ClaimWriter { jobs: jobs.clone(), worker: claim.worker.into(), lease_ms, kept_by_beats },
             query: Arc::new(ClaimQuery { queues: first(claim.queues), services: first(claim.services) }),
             max: claim.max.clamp(1, CLAIM_MAX),
             waits: !claim.wait.is_zero(),
@@ -161,6 +162,16 @@ impl<'a> ClaimTask<'a> {
             ticket: None,
             may_read: true,
             n_reads: 0,
+        }
+    }
+
+    async fn run(mut self) -> Result<Vec<LeasedJob>, RuntimeError> {
+        let mut state = self.begin();
+        loop {
+            state = match state {
+                ClaimState::Done(claimed) => return Ok(claimed),
+                state => self.step(state).await?,
+            };
         }
     }
 

@@ -138,7 +138,14 @@ impl Reaper {
                     continue;
                 }
             };
-            let change = self.overdue(&row.job, now).and_then(|input| moved(&row, input, now).ok().flatten());
+            let input = match self.overdue(&row.job, now).await {
+                Ok(input) => input,
+                Err(error) => {
+                    is_done &= self.reap_later(*id, &error);
+                    continue;
+                }
+            };
+            let change = input.and_then(|input| moved(&row, input, now).ok().flatten());
             match change {
                 None => self.state().dispatch.wake(*id, row.job.wake_at()),
                 Some(change) if row.origin.call.is_some() && !change.job.is_open() => {
@@ -165,12 +172,14 @@ impl Reaper {
     }
 
     /// The input for a due job. A lease from before this server's start is extended until its worker, which had no
-    /// server to talk to, had the time for a heartbeat.
-    fn overdue(&self, job: &Job, now: Timestamp) -> Option<JobInput> {
-        let input = job.overdue(now)?;
-        let JobInput::LeaseExpired { fence } = input else { return Some(input) };
-        let left = heard_by(job, self.ctx().server.started_at).map_or(0, |until| until.since(now));
-        Some(if left > 0 { JobInput::Extend { fence, lease_ms: left } } else { input })
+    /// server to talk to, had the time for a heartbeat; a lease that heartbeats keep goes on with them.
+    async fn overdue(&self, job: &Job, now: Timestamp) -> Result<Option<JobInput>, StoreError> {
+        let Some(input) = job.overdue(now) else { return Ok(None) };
+        let JobInput::LeaseExpired { fence } = input else { return Ok(Some(input)) };
+        let heard_by = heard_by(job, self.ctx().server.started_at);
+        let until = heard_by.max(self.jobs().polled_until(job).await?);
+        let left = until.map_or(0, |until| until.since(now));
+        Ok(Some(if left > 0 { JobInput::Extend { fence, lease_ms: left } } else { input }))
     }
 
     /// Ends an expired job of a run; `false` = that failed.

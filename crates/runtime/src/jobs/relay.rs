@@ -7,7 +7,7 @@
 
 mod fill;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
@@ -15,9 +15,11 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
+use windlass_engine::id::JobId;
+use windlass_engine::job::State;
 use windlass_engine::time::Timestamp;
 use windlass_queue::ClaimQuery;
-use windlass_queue::redis::{Redis, RedisConnection, RedisError, RedisEvent, RedisUpdate};
+use windlass_queue::redis::{Redis, RedisConnection, RedisError, RedisEvent, RedisUpdate, WindowNeeds};
 use windlass_store::commit::JobChange;
 use windlass_store::page::NameRange;
 
@@ -25,12 +27,10 @@ use crate::RuntimeError;
 use crate::jobs::JobsState;
 use crate::part::{RuntimePart, part};
 
-/// Changes that wait to be sent; with more, Redis is filled again instead.
-const BACKLOG_MAX: usize = 100_000;
+/// Changes that wait to be sent, each with up to 4 KiB of a payload; with more, Redis is filled again instead.
+const BACKLOG_MAX: usize = 20_000;
 /// Changes in one request.
 const BATCH_MAX: usize = 500;
-/// For how long a worker is shown at most; Redis takes no time without end.
-const BEAT_MS_MAX: u64 = 86_400_000;
 /// Queues that are checked in one request.
 const CHECK_QUEUES_MAX: usize = 500;
 /// How often a Redis that is away is asked for.
@@ -40,6 +40,8 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// How often queues with long overdue jobs are filled again: this brings back an id that got lost from a list that is
 /// never empty.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+/// Between two fills of a queue in which jobs of runs of several classes wait: each applies their shares again.
+const SHARE_INTERVAL: Duration = Duration::from_millis(250);
 /// A job that is ready for so long and still unclaimed is not just on its way.
 const OVERDUE: Duration = Duration::from_secs(1);
 
@@ -72,6 +74,8 @@ pub(super) struct Relay {
     n_outages: AtomicU64,
     n_claims: AtomicUsize,
     n_mixed: AtomicUsize,
+    /// Jobs that claims have popped and not yet written.
+    popped: Mutex<HashSet<JobId>>,
 }
 
 /// The parts of Redis that have to be filled from the store.
@@ -81,7 +85,7 @@ struct FillRequests {
     /// All of it, unless another server has filled it since.
     lost: bool,
     queues: BTreeSet<String>,
-    /// Queues that lack only jobs of lower classes.
+    /// Queues in which the lower classes of runs have not got their share.
     classes: BTreeSet<String>,
 }
 
@@ -112,7 +116,25 @@ impl Relay {
             n_outages: AtomicU64::new(0),
             n_claims: AtomicUsize::new(0),
             n_mixed: AtomicUsize::new(0),
+            popped: Mutex::default(),
         }
+    }
+
+    /// A claim has popped these jobs, or has given them back.
+    pub(crate) fn set_popped(&self, jobs: impl IntoIterator<Item = JobId>, is_popped: bool) {
+        let mut popped = self.popped.lock().unwrap_or_else(PoisonError::into_inner);
+        for job in jobs {
+            if is_popped {
+                popped.insert(job)
+            } else {
+                popped.remove(&job)
+            };
+        }
+    }
+
+    /// Whether a claim of this job took it from its list; asked once.
+    fn take_popped(&self, job: JobId) -> bool {
+        self.popped.lock().unwrap_or_else(PoisonError::into_inner).remove(&job)
     }
 
     /// Queues a change for Redis. If the backlog is full, the next fill covers it.
@@ -153,9 +175,14 @@ impl Relay {
         self.wanted.notify_one();
     }
 
-    /// Redis may lack jobs of lower classes of runs of this queue, which get turns although there is more above them.
-    pub(crate) fn want_classes(&self, queue: &str) {
-        self.wants().classes.insert(queue.to_owned());
+    fn want_windows(&self, needs: WindowNeeds) {
+        if needs == WindowNeeds::default() {
+            return;
+        }
+        let mut wants = self.wants();
+        wants.queues.extend(needs.short);
+        wants.classes.extend(needs.mixed);
+        drop(wants);
         self.wanted.notify_one();
     }
 
@@ -192,15 +219,16 @@ impl RedisRelay {
     pub(crate) fn relay_jobs(&self, changes: &[JobChange]) {
         let Some(relay) = &self.state().relay else { return };
         let now = self.clock().now();
-        changes.iter().for_each(|change| relay.tell(RedisUpdate::of(&change.job, now)));
+        for JobChange { job, .. } in changes {
+            let is_popped = matches!(job.state, State::Running { .. }) && relay.take_popped(job.id);
+            relay.tell(RedisUpdate::of(job, is_popped, now));
+        }
     }
 
-    /// A worker sent a heartbeat: Redis shows it for as long as it counts as alive.
+    /// A worker sent a heartbeat.
     pub(crate) fn relay_beat(&self, worker: &str) {
         let Some(relay) = &self.state().relay else { return };
-        let ms = u64::try_from(self.settings().worker_ttl.as_millis()).unwrap_or(BEAT_MS_MAX);
-        let ms = ms.clamp(1, BEAT_MS_MAX);
-        relay.tell(RedisUpdate::Heartbeat { worker: worker.to_owned(), at: self.clock().now(), ms });
+        relay.tell(RedisUpdate::Heartbeat { worker: worker.to_owned(), at: self.clock().now() });
     }
 
     /// The connection is of no more use: from now on jobs are handed out without it.
@@ -272,7 +300,7 @@ impl RedisRelay {
     ) -> Result<(), LinkError> {
         let mut batch = Vec::with_capacity(BATCH_MAX);
         while backlog.recv_many(&mut batch, BATCH_MAX).await > 0 {
-            link.apply(&batch).await?;
+            relay.want_windows(link.apply(&batch).await?);
             batch.clear();
             if relay.is_behind.swap(false, Ordering::Relaxed) {
                 tracing::warn!(
@@ -303,9 +331,13 @@ impl RedisRelay {
             ticks
         };
         let (mut look, mut sweep) = (every(CHECK_INTERVAL), every(SWEEP_INTERVAL));
+        // Queues with several classes of runs, and when they are filled next.
+        let mut shares: BTreeMap<String, Instant> = BTreeMap::new();
         loop {
+            let next_share = shares.values().min().copied();
             tokio::select! {
                 () = relay.wanted.notified() => {}
+                () = tokio::time::sleep_until(next_share.unwrap_or_else(Instant::now)), if next_share.is_some() => {}
                 _ = look.tick() => {
                     let queues = self.awaited_in_vain(link, relay).await?;
                     if !queues.is_empty() {
@@ -315,18 +347,21 @@ impl RedisRelay {
                 // One server is enough.
                 _ = sweep.tick() => if link.begin_sweep(SWEEP_INTERVAL).await? {
                     self.want_overdue(relay, SWEEP_INTERVAL, |_| true).await;
+                    self.show_again(link).await?;
                 },
             }
-            let FillRequests { everything, lost, queues, classes } = std::mem::take(&mut *relay.wants());
+            let FillRequests { everything, lost, mut queues, classes } = std::mem::take(&mut *relay.wants());
             if everything || (lost && link.filled_at().await?.is_none()) {
                 self.fill_everything(link, relay).await?;
                 continue;
             }
+            for queue in classes {
+                shares.entry(queue).or_insert_with(|| Instant::now() + SHARE_INTERVAL);
+            }
+            let now = Instant::now();
+            queues.extend(shares.extract_if(.., |_, at| *at <= now).map(|(queue, _)| queue));
             for queue in &queues {
                 self.fill_queue(link, relay, queue).await?;
-            }
-            for queue in classes.difference(&queues) {
-                self.fill_classes(link, queue).await?;
             }
         }
     }
@@ -342,7 +377,7 @@ impl RedisRelay {
         let queues = dispatch.queues_via_redis(&awaited);
         let mut empty = BTreeSet::new();
         for part in queues.chunks(CHECK_QUEUES_MAX) {
-            let look = link.count_ready(part, self.clock().now()).await?;
+            let look = link.count_ready(part).await?;
             if look.is_lost {
                 relay.want_lost();
             }
@@ -369,7 +404,9 @@ impl RedisRelay {
             }
         };
         let is_late = |due: Timestamp| u128::from(now.since(due)) >= late.as_millis();
-        let overdue = depths.into_iter().filter(|depth| depth.oldest_due_at.is_some_and(is_late));
+        // The list of a paused queue stays as it is.
+        let overdue =
+            depths.into_iter().filter(|depth| !depth.is_paused && depth.oldest_due_at.is_some_and(is_late));
         overdue.filter(|depth| concerns(&depth.name)).for_each(|depth| relay.want(&depth.name));
     }
 }

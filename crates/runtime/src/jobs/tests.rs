@@ -3,6 +3,7 @@
 mod act;
 mod create;
 mod dead_letters;
+mod poll;
 mod queues;
 mod retries;
 mod time;

@@ -38,6 +38,7 @@ impl<'r> WorkerPermit<'r> {
         let request = WorkerRequest {
             service: spec.service.clone(),
             priority: spec.priority,
+            stays_with: spec.stays_with.clone(),
             avoid: spec.avoid.clone(),
             by_load: spec.weighted_by_load,
         };

@@ -44,6 +44,8 @@ pub(super) struct PoolLimits {
 pub(super) struct WorkerRequest {
     pub(super) service: String,
     pub(super) priority: Priority,
+    /// The worker to use as long as it can be called.
+    pub(super) stays_with: Option<String>,
     /// Workers to be used only if there is no other.
     pub(super) avoid: Vec<String>,
     pub(super) by_load: bool,
@@ -105,6 +107,7 @@ struct ServiceQueue {
 
 #[derive(Debug)]
 struct WaitingCall {
+    stays_with: Option<String>,
     avoid: Vec<String>,
     by_load: bool,
     reply_to: oneshot::Sender<WorkerReply>,
@@ -228,7 +231,8 @@ impl WorkerPool {
         }
         let (reply_to, reply) = oneshot::channel();
         self.last_ticket += 1;
-        let waiter = WaitingCall { avoid: wish.avoid, by_load: wish.by_load, reply_to };
+        let waiter =
+            WaitingCall { stays_with: wish.stays_with, avoid: wish.avoid, by_load: wish.by_load, reply_to };
         service.waiting.add(self.last_ticket, wish.priority, waiter);
         self.serve(&wish.service, now);
         Ok((self.last_ticket, reply))
@@ -239,6 +243,13 @@ impl WorkerPool {
         let members = self.services.get(service).into_iter().flat_map(|found| &found.members);
         let mut entries = members.filter_map(|id| self.workers.get(id));
         entries.any(|entry| entry.can_be_called(self.limits, now)) || self.expected.is_for(service, now)
+    }
+
+    /// Whether a worker of the service can be called beside these.
+    pub(super) fn has_other(&self, service: &str, but: &[&str], now: Timestamp) -> bool {
+        let members = self.services.get(service).into_iter().flat_map(|found| &found.members);
+        let mut others = members.filter(|id| !but.contains(&id.as_str()));
+        others.any(|id| self.workers.get(id).is_some_and(|entry| entry.can_be_called(self.limits, now)))
     }
 
     /// Gives a ticket back: its call is over, or does not wait any more.
@@ -351,7 +362,7 @@ impl WorkerPool {
             if let Some(id) = self.choose(name, service, waiter, now) {
                 return Some((ticket, id.to_owned()));
             }
-            if waiter.avoid.is_empty() {
+            if waiter.avoid.is_empty() && waiter.stays_with.is_none() {
                 return None;
             }
         }
@@ -366,6 +377,11 @@ impl WorkerPool {
         now: Timestamp,
     ) -> Option<&'d str> {
         let (limits, last) = (self.limits, &service.last);
+        let stays_with = waiter.stays_with.as_ref().filter(|id| service.members.contains(*id));
+        let stays_with = stays_with.and_then(|id| self.workers.get(id));
+        if let Some(entry) = stays_with.filter(|entry| entry.can_be_called(limits, now)) {
+            return entry.has_room(name, limits).then_some(entry.row.id.as_str());
+        }
         // The worker of the last call comes last.
         let after = service.members.range::<String, _>((Bound::Excluded(last), Bound::Unbounded));
         let in_order = after.chain(service.members.range::<String, _>(..=last));

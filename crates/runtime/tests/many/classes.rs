@@ -35,18 +35,30 @@ async fn start(server: &Runtime, n: usize, priority: Priority) {
     server.runs().start(new).await.unwrap();
 }
 
-fn length(redis: &RedisTestServer, priority: i32) -> usize {
-    let key =
-        if priority == 0 { "queue:work:ready".to_owned() } else { format!("queue:work:ready:{priority}") };
-    redis.cli(&["LLEN", &key]).unwrap().parse().unwrap()
+/// The priorities in the list of the queue, in order.
+fn listed(redis: &RedisTestServer) -> Vec<i64> {
+    let priority = |text: &String| serde_json::from_str::<Value>(text).unwrap()["priority"].as_i64().unwrap();
+    redis.lines(&["LRANGE", "queue:work:ready", "0", "-1"]).iter().map(priority).collect()
 }
 
-/// Starts runs, and waits until Redis has their jobs.
+/// Starts runs, and waits until Redis has their jobs, with the turns that the classes have.
 async fn begin(cluster: &Cluster, redis: &RedisTestServer, all: &[(Priority, i32, usize)]) {
     for (nth, (priority, class, n)) in all.iter().enumerate() {
         start(&cluster.servers[nth % 2], *n, *priority).await;
-        until("they are in Redis", PATIENCE, || length(redis, *class) == *n).await;
+        let class = i64::from(*class);
+        until("they are in Redis", PATIENCE, || {
+            listed(redis).iter().filter(|priority| **priority == class).count() == *n
+        })
+        .await;
     }
+    let n = all.iter().map(|(_, _, n)| n).sum::<usize>();
+    until("the classes have their turns", PATIENCE, || {
+        let list = listed(redis);
+        let turns = || list.iter().skip(SHARE as usize - 1).step_by(SHARE as usize).take(8);
+        let classes: std::collections::BTreeSet<&i64> = turns().collect();
+        list.len() == n && turns().all(|class| *class < 2) && classes.len() == all.len() - 1
+    })
+    .await;
 }
 
 /// The priorities of jobs as the two servers hand them out, one claim after the other.
@@ -70,8 +82,11 @@ async fn every_fifth_turn_is_that_of_a_lower_class_at_all_servers_together() {
     let order = order(&cluster, 40, 1).await;
     let lower: Vec<(usize, i32)> =
         order.iter().copied().enumerate().filter(|(_, class)| *class != 2).collect();
-    let expected = (0..8).map(|nth| ((nth + 1) * SHARE as usize - 1, if nth % 2 == 0 { 0 } else { -2 }));
-    assert_eq!(lower, expected.collect::<Vec<_>>());
+    assert_eq!(lower.len(), 8);
+    for (nth, (at, class)) in lower.iter().enumerate() {
+        assert_eq!(*at, (nth + 1) * SHARE as usize - 1, "{lower:?}");
+        assert_eq!(*class == 0, (lower[0].1 == 0) == (nth % 2 == 0), "they take turns: {lower:?}");
+    }
 }
 
 /// Puts so many jobs of runs into the store, unknown to Redis.
@@ -96,12 +111,14 @@ async fn the_lowest_get_on_behind_more_than_redis_is_given_at_once() {
     put(&cluster, 14_000, 2);
     put(&cluster, 300, -2);
     redis.cli(&["FLUSHALL"]).unwrap();
-    // The next claim notices the loss; the fill then reads ten thousand jobs of the highest class, and not all of the
-    // lowest.
+    // The next claim notices the loss; each fill then reads a thousand jobs of the highest class, and not all of the lowest.
     let order = order(&cluster, 3_000, 50).await;
     assert_eq!(order.iter().filter(|class| **class == -2).count(), 300);
     // And there is still more than it was given.
-    until("it is filled", PATIENCE, || redis.cli(&["GET", "queue:work:more"]).unwrap() == "2").await;
+    until("it is filled", PATIENCE, || {
+        redis.cli(&["HGET", "queue:work:more", "below"]).unwrap() == "2" && listed(&redis).len() > 500
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -113,7 +130,10 @@ async fn a_plain_job_is_not_overtaken_by_those_of_lower_classes() {
     for priority in [-1, 2] {
         cluster.servers[0].jobs().create_job(JobSpec { priority, ..spec("work") }).await.unwrap();
         let n = if priority == 2 { 61 } else { 1 };
-        until("it is in Redis", PATIENCE, || length(&redis, priority) == n).await;
+        until("it is in Redis", PATIENCE, || {
+            listed(&redis).iter().filter(|listed| **listed == i64::from(priority)).count() == n
+        })
+        .await;
     }
     // After any loss, the fill knows again which jobs belong to runs.
     redis.cli(&["FLUSHALL"]).unwrap();

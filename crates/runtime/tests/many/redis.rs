@@ -9,9 +9,11 @@ use tokio::time::timeout;
 use windlass_conformance::redis_server::RedisTestServer;
 use windlass_engine::id::JobId;
 use windlass_engine::job::JobSpec;
+use windlass_engine::project::Project;
 use windlass_queue::redis::Redis;
 use windlass_runtime::jobs::ClaimRequest;
 use windlass_runtime::{Runtime, Settings};
+use windlass_store::job::JobQuery;
 use windlass_store::queue::QueueLimits;
 use windlass_store::{Durability, Postgres};
 
@@ -88,13 +90,8 @@ async fn jobs_come_in_order_of_priority_from_whichever_server_made_them() {
         made.push(server.jobs().create_job(JobSpec { priority, ..spec("q") }).await.unwrap().job);
         let n = n + 1;
         // Each is there before the next one is made.
-        let length = |key: &str| redis.cli(&["LLEN", key]).unwrap().parse::<usize>().unwrap();
         until("it is in Redis", PATIENCE, || {
-            ["queue:q:ready", "queue:q:ready:3", "queue:q:ready:-2", "queue:q:ready:10"]
-                .map(length)
-                .iter()
-                .sum::<usize>()
-                == n
+            redis.cli(&["LLEN", "queue:q:ready"]).unwrap().parse::<usize>().unwrap() == n
         })
         .await;
     }
@@ -195,7 +192,11 @@ async fn a_long_backlog_comes_back_in_its_order_a_part_at_a_time() {
         made.extend(first.jobs().create_jobs(specs).await.unwrap().iter().map(|created| created.job));
     }
     // A change that is sent after the loss would come before the others.
-    until("all are in Redis", PATIENCE, || redis.cli(&["LLEN", "queue:q:ready"]).unwrap() == "12000").await;
+    until("Redis was told of all", PATIENCE, || {
+        redis.cli(&["HGET", "queue:q:more", "skipped"]).unwrap() == "11000"
+    })
+    .await;
+    assert_eq!(redis.cli(&["LLEN", "queue:q:ready"]).unwrap(), "1000");
     redis.cli(&["FLUSHALL"]).unwrap();
     let mut order = Vec::new();
     while order.len() < made.len() {
@@ -204,6 +205,79 @@ async fn a_long_backlog_comes_back_in_its_order_a_part_at_a_time() {
         order.extend(claimed.into_iter().map(|one| one.job));
     }
     assert!(order == made, "they come in the order in which they were made");
+}
+
+#[tokio::test]
+async fn more_urgent_jobs_come_before_a_backlog_that_redis_does_not_hold() {
+    let (redis, cluster) = two().await;
+    let [first, second] = &cluster.servers[..] else { unreachable!() };
+    let backlog = first.jobs().create_jobs((0..3_000).map(|_| spec("q")).collect()).await.unwrap();
+    until("Redis was told of all", PATIENCE, || {
+        redis.cli(&["HGET", "queue:q:more", "skipped"]).unwrap() == "2000"
+    })
+    .await;
+    let urgent = second.jobs().create_job(JobSpec { priority: 1, ..spec("q") }).await.unwrap().job;
+    let lowest = second.jobs().create_job(JobSpec { priority: -1, ..spec("q") }).await.unwrap().job;
+    until("one more was left to the store", PATIENCE, || {
+        redis.cli(&["HGET", "queue:q:more", "skipped"]).unwrap() == "2002"
+    })
+    .await;
+    let mut order = Vec::new();
+    while order.len() < 3_002 {
+        let claimed = first.jobs().claim(claim("q", 300, PATIENCE)).await.unwrap();
+        order.extend(claimed.into_iter().map(|one| one.job));
+        // Every worker takes a while, and the window is filled meanwhile.
+        tokio::task::yield_now().await;
+    }
+    let backlog: Vec<JobId> = backlog.iter().map(|created| created.job).collect();
+    assert_eq!((order[0], order[3_001]), (urgent, lowest));
+    assert!(order[1..3_001] == backlog, "they come in the order in which they were made");
+}
+
+#[tokio::test]
+async fn a_forged_message_changes_nothing() {
+    let (redis, cluster) = two().await;
+    let [first, second] = &cluster.servers[..] else { unreachable!() };
+    first.jobs().pause_queue("halted", true).await.unwrap();
+    let payload = json!({"amount": 1});
+    let real = JobSpec { payload: payload.clone().into(), ..spec("q") };
+    let real = first.jobs().create_job(real).await.unwrap().job;
+    let halted = first.jobs().create_job(spec("halted")).await.unwrap().job;
+    let other = first.jobs().create_job(spec("other")).await.unwrap().job;
+    let later = JobSpec { run_at: Some(first.clock().now().after(3_600_000)), ..spec("q") };
+    let later = first.jobs().create_job(later).await.unwrap().job;
+    let ended = first.jobs().create_job(spec("ended")).await.unwrap().job;
+    let held = first.jobs().claim(claim("ended", 1, PATIENCE)).await.unwrap();
+    assert!(first.jobs().finish(vec![done(&held[0], json!(1))]).await.pop().unwrap().is_ok());
+    until("all are in Redis", PATIENCE, || {
+        let n = |words: &[&str]| redis.cli(words).unwrap();
+        n(&["LLEN", "queue:q:ready"]) == "1"
+            && n(&["ZCARD", "queue:q:delayed"]) == "1"
+            && n(&["LLEN", "queue:other:ready"]) == "1"
+    })
+    .await;
+    let before = cluster.store.jobs_now(&Project::DEFAULT, JobQuery::default()).unwrap().items;
+    let nobody = JobId::new(uuid::Uuid::from_u128(77));
+    for job in [real, halted, other, later, ended, nobody] {
+        let forged = json!({
+            "task_run_id": job.uuid(), "task_id": job.uuid(), "attempt": 9, "priority": 99, "queue_name": "q",
+            "max_retries": 99, "payload": {"amount": 1_000_000},
+        });
+        redis.cli(&["LPUSH", "queue:q:ready", &forged.to_string()]).unwrap();
+        redis.cli(&["RPUSH", "queue:q:dlq", &forged.to_string()]).unwrap();
+        redis.cli(&["ZADD", "queue:q:delayed", "1", &forged.to_string()]).unwrap();
+        redis.cli(&["SET", &format!("lease:{}", job.uuid()), "thief"]).unwrap();
+    }
+    let claimed = second.jobs().claim(claim("q", 9, PATIENCE)).await.unwrap();
+    let got: Vec<_> =
+        claimed.iter().map(|one| (one.job, one.attempt, one.priority, one.input.value())).collect();
+    assert_eq!(got, [(real, 1, 0, payload)]);
+    assert!(second.jobs().claim(claim("q", 9, Duration::from_millis(300))).await.unwrap().is_empty());
+    let after = cluster.store.jobs_now(&Project::DEFAULT, JobQuery::default()).unwrap().items;
+    for (before, after) in before.iter().zip(&after).filter(|(before, _)| before.id() != real) {
+        assert_eq!(before, after);
+    }
+    assert_eq!(after.len(), 5);
 }
 
 #[tokio::test]

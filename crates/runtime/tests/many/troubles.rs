@@ -101,11 +101,15 @@ async fn trouble(redis: &mut RedisTestServer, nth: usize) {
             redis.cli(&["FLUSHALL"]);
         }
         _ => {
-            for key in ["queue:q:ready", "queue:q:ready:5", "queue:q:ready:x"] {
-                redis.cli(&["RPUSH", key, "nonsense", "", "00000000-0000-7000-8000-000000000000"]);
-            }
-            redis.cli(&["SET", "queue:q:priorities", "nonsense"]);
+            let unknown = r#"{"task_run_id":"x","task_id":"00000000-0000-7000-8000-000000000000","attempt":1,"priority":5}"#;
+            redis.cli(&["LPUSH", "queue:q:ready", "nonsense", "", unknown]);
+            redis.cli(&["HSET", "queue:q:more", "below", "nonsense", "skipped", "nonsense"]);
+            redis.cli(&["SET", "queue:q:asked", "nonsense"]);
             redis.cli(&["ZADD", "queue:q:delayed", "1", "nonsense:99"]);
+            if nth % 2 == 0 {
+                redis.cli(&["DEL", "queue:q:ready"]);
+                redis.cli(&["SET", "queue:q:ready", "nonsense"]);
+            }
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use super::{Client, Repeat, with_query};
 use crate::contract::{
-    Definition, DiffQuery, ExpandResponse, FlowDetail, FlowDiff, FlowInfo, FlowRequest, FlowStatsInfo,
-    FlowsQuery, InstantiateRequest, List, PublishResponse, Validation, Version, VersionRequest,
-    VersionSummary,
+    Definition, DiffQuery, ExampleInfo, ExampleNames, ExamplesLoaded, ExpandResponse, FlowDetail, FlowDiff, FlowGraph, FlowInfo, FlowRequest,
+    FlowStatsInfo, FlowsQuery, GraphQuery, GraphSvgQuery, InstantiateRequest, List, PublishResponse,
+    Validation, Version, VersionRequest, VersionSummary,
 };
 use crate::error::ClientError;
 
@@ -30,6 +30,16 @@ impl FlowsApi<'_> {
     /// Publishes the next version of a flow, named by its name or its id.
     pub async fn publish(self, flow: &str, version: &VersionRequest) -> Result<PublishResponse, ClientError> {
         self.client.post(self.client.native(&["flows", flow, "versions"]), version, Repeat::Never).await
+    }
+
+    /// The example flows of the server's program.
+    pub async fn examples(self) -> Result<List<ExampleInfo>, ClientError> {
+        self.client.get(self.client.native(&["examples"])).await
+    }
+
+    /// Publishes example flows; flows that are there already are kept.
+    pub async fn load_examples(self, names: &ExampleNames) -> Result<ExamplesLoaded, ClientError> {
+        self.client.post(self.client.native(&["examples"]), names, Repeat::Harmless).await
     }
 
     /// Makes a flow of a template, with values as the defaults of its variables.
@@ -64,6 +74,16 @@ impl FlowsApi<'_> {
     /// How two versions of a flow differ.
     pub async fn diff(self, flow: &str, query: &DiffQuery) -> Result<FlowDiff, ClientError> {
         self.client.get(with_query(self.client.native(&["flows", flow, "diff"]), query)).await
+    }
+
+    /// A flow as a graph, laid out.
+    pub async fn graph(self, flow: &str, query: &GraphQuery) -> Result<FlowGraph, ClientError> {
+        self.client.get(with_query(self.client.native(&["flows", flow, "graph"]), query)).await
+    }
+
+    /// A flow as an SVG, optionally with the states of a run.
+    pub async fn graph_svg(self, flow: &str, query: &GraphSvgQuery) -> Result<String, ClientError> {
+        self.client.get_text(with_query(self.client.native(&["flows", flow, "graph.svg"]), query)).await
     }
 
     /// The problems of a definition.

@@ -4,12 +4,14 @@ use std::time::{Duration, Instant};
 
 use reqwest::Method;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::{Client, EventStream, Repeat, with_query};
 use crate::contract::{
-    Budget, Cancel, Continue, DryRun, DryRunQuery, JournalEntry, List, LogLine, LogsQuery, NoBody,
-    NodeAttemptInfo, PageQuery, RerunRequest, RunDetail, RunRequest, RunState, RunStats, RunSummary,
-    RunsQuery, Signal, StartQuery, StartResponse, StateDiff, StateDiffQuery, StateQuery, Why,
+    Budget, Cancel, Continue, DryRun, DryRunQuery, FlowGraph, JournalEntry, List, LogLine, LogsQuery, NoBody,
+    NodeAttemptInfo, OutputQuery, PageQuery, RerunRequest, RunCounts, RunCountsQuery, RunDetail,
+    RunGraphQuery, RunPage, RunRequest, RunState, RunStats, RunSummary, RunsQuery, Signal, StartQuery,
+    StartResponse, StateDiff, StateDiffQuery, StateQuery, Why,
 };
 use crate::error::ClientError;
 
@@ -51,6 +53,11 @@ impl RunsApi<'_> {
         self.client.call(Method::POST, url, Some(run), Duration::from_millis(wait_ms), repeat).await
     }
 
+    /// The graph of the version that a run executes, laid out.
+    pub async fn graph(self, run: &str, query: &RunGraphQuery) -> Result<FlowGraph, ClientError> {
+        self.client.get(with_query(self.client.native(&["runs", run, "graph"]), query)).await
+    }
+
     /// Waits until a run has ended, however long; `None` = not within `at_most`. A server that goes away meanwhile is
     /// waited for; one that never answered only if there is an `at_most`.
     pub async fn wait(self, run: &str, at_most: Option<Duration>) -> Result<Option<RunDetail>, ClientError> {
@@ -78,6 +85,21 @@ impl RunsApi<'_> {
     /// Runs, newest first.
     pub async fn list(self, query: &RunsQuery) -> Result<List<RunSummary>, ClientError> {
         self.client.get(with_query(self.client.native(&["runs"]), query)).await
+    }
+
+    /// Numbers of runs by status, of those that a query selects.
+    pub async fn counts(self, query: &RunCountsQuery) -> Result<RunCounts, ClientError> {
+        self.client.get(with_query(self.client.native(&["runs", "counts"]), query)).await
+    }
+
+    /// Everything that the page of a run shows.
+    pub async fn view(self, run: &str) -> Result<RunPage, ClientError> {
+        self.client.get(self.client.native(&["runs", run, "view"])).await
+    }
+
+    /// A value of a run or of an attempt, however large.
+    pub async fn output(self, run: &str, query: &OutputQuery) -> Result<Value, ClientError> {
+        self.client.get(with_query(self.client.native(&["runs", run, "output"]), query)).await
     }
 
     /// A run, wholly.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Client, Repeat, follow, with_query};
-use crate::contract::{NoBody, PageQuery, WorkerInfo, Workers};
+use crate::contract::{NoBody, PageQuery, RefusedWorker, WorkerInfo, Workers};
 use crate::error::ClientError;
 
 /// The registration of a worker.
@@ -75,6 +75,12 @@ impl WorkersApi<'_> {
     /// All pages of [`WorkersApi::list`].
     pub async fn all(self) -> Result<Vec<WorkerInfo>, ClientError> {
         follow(|page| async move { self.list(&page).await.map(|page| (page.workers, page.next)) }).await
+    }
+
+    /// Workers that the server refused because of their addresses, the latest refusal first.
+    pub async fn refused(self) -> Result<Vec<RefusedWorker>, ClientError> {
+        let page = PageQuery { limit: Some(1), ..PageQuery::default() };
+        Ok(self.list(&page).await?.refused)
     }
 
     /// Drains a worker: it gets no more jobs, and stops when its current ones have ended.

@@ -144,6 +144,8 @@ pub struct Schedules {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ScheduleInfo {
     pub id: String,
+    /// The same.
+    pub schedule_id: String,
     pub name: String,
     pub cron_expr: String,
     pub timezone: String,

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use super::{ChangeEvent, FaultInfo, NodeInfo, RunPriority, RunSummary, StartMode, Time, WaitReason};
+use super::{
+    ChangeEvent, FaultInfo, FlowGraph, NodeInfo, RunPriority, RunSummary, StartMode, Time, WaitReason,
+};
 
 /// A value, or its beginning if it is long.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
@@ -42,6 +44,8 @@ pub struct RunPage {
     pub node_states: BTreeMap<String, NodeInfo>,
     /// Whether there are more nodes than are shown.
     pub more_nodes: bool,
+    /// The graph of its version, laid out from left to right.
+    pub graph: FlowGraph,
     /// The newest attempts, oldest first.
     pub attempts: Vec<AttemptHead>,
     /// Whether there are older attempts.

@@ -14,6 +14,20 @@ pub struct Workers {
     /// The cursor of the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
+    /// Workers that this server refused because of their addresses, the latest refusal first; at most 100, and none
+    /// from before the start of the server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<RefusedWorker>,
+}
+
+/// A worker whose registration was refused because of its address.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RefusedWorker {
+    pub id: String,
+    pub url: String,
+    /// Why, with the setting that allows it.
+    pub reason: String,
+    pub at: Time,
 }
 
 /// A process that performs calls.

@@ -100,7 +100,8 @@ impl NotesSlot {
     }
 
     pub(super) fn notes(&self) -> &BodyNotes {
-        static NOTHING: BodyNotes = BodyNotes { subject: None, by: None, reason: None, repairs: false, is_dry_run: false };
+        static NOTHING: BodyNotes =
+            BodyNotes { subject: None, by: None, reason: None, repairs: false, is_dry_run: false };
         self.notes.get().unwrap_or(&NOTHING)
     }
 }
@@ -188,7 +189,13 @@ mod tests {
             br#"{"Task_ID": "t", "key": {"by": "x"}, "by": "ann", "reason": "old", "value": "secret"}"#,
         );
         let kept = |text: &str| Some(text.to_owned());
-        let notes = BodyNotes { subject: kept("t"), by: kept("ann"), reason: kept("old"), repairs: false, is_dry_run: false };
+        let notes = BodyNotes {
+            subject: kept("t"),
+            by: kept("ann"),
+            reason: kept("old"),
+            repairs: false,
+            is_dry_run: false,
+        };
         assert_eq!(slot.notes(), &notes);
         for odd in ["", "[]", "{", "5", r#"{"task_id": 5, "by": "a\u0000", "reason": {}, "repair": "yes"}"#] {
             let slot = NotesSlot::new(Some("taskid"));

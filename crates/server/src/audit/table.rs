@@ -65,6 +65,7 @@ use AuditSubject::{Body, Made, Path, Server};
 /// Recorded changes of the native and the queue platform surface.
 const NATIVE: &[AuditedChange] = audited_changes! {
     "POST" "/api/v1/flows" "flow.create" Body("name");
+    "POST" "/api/v1/examples" "flow.examples" Server;
     "POST" "/api/v1/flows/{flow}/versions" "flow.publish" Path("flow");
     "POST" "/api/v1/flows/{flow}/instantiate" "flow.instantiate" Body("name");
     "POST" "/api/v1/runs/{id}/cancel" "run.cancel" Path("id");

@@ -17,6 +17,7 @@ use windlass_runtime::jobs::BATCH_MAX;
 use crate::extract;
 use crate::fields::{BodyFields, named, refused};
 use crate::guard::LARGE_BYTES;
+use crate::ignored::IgnoredFields;
 use crate::problem::{ApiError, ApiResult, Code};
 
 /// A job as one surface writes it.
@@ -51,7 +52,9 @@ pub(crate) async fn read_many<B: JobBody>(bytes: Bytes) -> ApiResult<Vec<JobSpec
     if bytes.len() <= LARGE_BYTES {
         return read_array::<B>(&bytes);
     }
-    let read = tokio::task::spawn_blocking(move || read_array::<B>(&bytes));
+    let ignored = IgnoredFields::current();
+    let read =
+        tokio::task::spawn_blocking(move || IgnoredFields::noted_by(ignored, || read_array::<B>(&bytes)));
     read.await.map_err(|_| ApiError::new(Code::Internal, "the body could not be read: report it"))?
 }
 

@@ -58,7 +58,9 @@ pub(super) async fn dispatch(app: App, hub: EventHub) {
                     if change.has_dead_letters {
                         hub.mark(ListTopic::DeadLetters);
                     }
-                    change.runs.iter().for_each(|run| drop(hub.wake(*run)));
+                    for run in &change.runs {
+                        hub.wake(*run);
+                    }
                 }
                 Err(RecvError::Lagged(_)) => {
                     hub.mark(ListTopic::Queues);

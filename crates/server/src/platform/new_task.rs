@@ -4,7 +4,9 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
-use windlass_engine::job::{JobBackoff, JobSpec, MAX_RETRIES_DEFAULT, MAX_RETRIES_MAX, SPAN_MS_MAX};
+use windlass_engine::job::{
+    JobBackoff, JobSpec, MAX_RETRIES_DEFAULT, MAX_RETRIES_MAX, SPAN_MS_MAX, TEMPLATE_RUN_AT,
+};
 use windlass_engine::problem::{Problem, Problems};
 use windlass_engine::raw_json::RawJson;
 use windlass_engine::retry::Backoff;
@@ -73,7 +75,10 @@ pub(super) fn examine_task(mut body: BodyFields, place: TaskContext) -> (JobSpec
     timing(&task, &given, place, &body, &mut problems);
     let prefix = body.place().to_owned();
     body.done(&mut problems);
-    let spec = spec(task);
+    let mut spec = spec(task);
+    if place == TaskContext::Schedule {
+        spec.run_at = None;
+    }
     let mut all = problems.into_list();
     for problem in spec.problems() {
         let path = problem.path.replacen('$', &prefix, 1);
@@ -130,22 +135,21 @@ fn timing(
         (TaskContext::Schedule, _, Some(_)) => {
             problems.error(body.at("run_at"), "the schedule says when: leave it out");
         }
-        (TaskContext::Schedule, Some(TaskType::Scheduled), None) => {
-            problems.error(body.at("type"), "the schedule says when: leave it out, or give `immediate`");
-        }
         (TaskContext::Alone, None, _) if !given.kind => {
-            problems.error(body.at("type"), "it is required: give `immediate`, or `scheduled` with `run_at`");
+            let reason = "it is required: give `immediate`, or `scheduled` with `run_at`; without `run_at`, a \
+                          `scheduled` task is a template for schedules";
+            problems.error(body.at("type"), reason);
         }
-        (TaskContext::Alone, Some(TaskType::Scheduled), None) if !given.run_at => {
-            let reason = "it is required when `type` is `scheduled`: give RFC 3339 text such as \
-                          \"2026-11-15T09:00:00Z\"";
-            problems.error(body.at("run_at"), reason);
+        (TaskContext::Alone, Some(TaskType::Scheduled), None) if !given.run_at && task.account.is_some() => {
+            let reason = "a template for schedules is not charged: leave it out and give the schedule the whole \
+                          `task`, or give `run_at`";
+            problems.error(body.at("account"), reason);
         }
         (TaskContext::Alone, Some(TaskType::Immediate), Some(_)) => {
             let reason = "an `immediate` task is due at once: leave it out, or give `type` `scheduled`";
             problems.error(body.at("run_at"), reason);
         }
-        (TaskContext::Schedule, None | Some(TaskType::Immediate), None)
+        (TaskContext::Schedule, _, None)
         | (TaskContext::Alone, None | Some(TaskType::Immediate), _)
         | (TaskContext::Alone, Some(TaskType::Scheduled), _) => {}
     }
@@ -157,7 +161,7 @@ impl JobBody for NewTask<RawJson> {
     fn into_spec(self) -> Option<JobSpec> {
         let is_fine = match self.kind {
             Some(TaskType::Immediate) => self.run_at.is_none(),
-            Some(TaskType::Scheduled) => self.run_at.is_some(),
+            Some(TaskType::Scheduled) => self.run_at.is_some() || self.account.is_none(),
             None => false,
         };
         is_fine.then(|| spec(self))
@@ -171,6 +175,7 @@ impl JobBody for NewTask<RawJson> {
 fn spec(task: NewTask<RawJson>) -> JobSpec {
     let backoff = task.backoff.unwrap_or_default();
     let default = JobBackoff::default();
+    let template = (task.kind == Some(TaskType::Scheduled)).then_some(TEMPLATE_RUN_AT);
     JobSpec {
         priority: task.priority,
         payload: task.payload,
@@ -178,7 +183,7 @@ fn spec(task: NewTask<RawJson>) -> JobSpec {
         unique_for_ms: task.unique_for_ms.unwrap_or(0),
         limit_key: task.limit_key,
         max_retries: task.max_retries.unwrap_or(MAX_RETRIES_DEFAULT),
-        run_at: task.run_at.map(|at| Timestamp(at.0)),
+        run_at: task.run_at.map(|at| Timestamp(at.0)).or(template),
         timeout_ms: task.timeout_ms.unwrap_or(0),
         backoff: JobBackoff {
             kind: backoff.kind.map_or(default.kind, |kind| match kind {

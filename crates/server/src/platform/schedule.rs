@@ -170,6 +170,7 @@ pub(super) async fn shown(app: &App, scheduled: Scheduled, n_next: usize) -> Api
     };
     let mut schedule = ScheduleInfo {
         id: shape::uuid(row.schedule.id.uuid()),
+        schedule_id: shape::uuid(row.schedule.id.uuid()),
         name: draft.name,
         cron_expr: draft.cron_expr,
         timezone: draft.timezone,

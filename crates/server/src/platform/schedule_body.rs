@@ -167,6 +167,10 @@ async fn template(app: &App, text: &str, problems: &mut Problems) -> ApiResult<O
         }
         Some(row) => {
             let mut spec = Arc::unwrap_or_clone(row.job.spec);
+            if spec.is_template() {
+                // The open template has its key; each task that is made from it would be taken for it.
+                spec.dedup_key.clear();
+            }
             spec.run_at = None;
             Ok(Some(FiringTarget::Job(Box::new(spec))))
         }

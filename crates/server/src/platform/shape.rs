@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use serde_json::json;
 use uuid::Uuid;
 use windlass_engine::id::{JobId, ScheduleId};
 use windlass_engine::job::{Attempt, AttemptStatus, Job, JobSpec, State, attempt_id};
 use windlass_engine::raw_json::RawJson;
-use windlass_engine::retry::Backoff;
+use windlass_engine::retry::{Backoff, Fault};
 use windlass_sdk::contract::{
     BackoffKind, NewTask, TaskBackoff, TaskCost, TaskDetail, TaskInfo, TaskRun, TaskSummary, TaskType, Time,
 };
@@ -127,6 +128,7 @@ fn task(row: JobRow) -> TaskInfo<RawJson> {
         | State::Canceled => (None, None),
     };
     let spec = Arc::unwrap_or_clone(job.spec);
+    let run_at = spec.run_at.filter(|_| !spec.is_template()).map(time);
     TaskInfo {
         id: uuid(job.id.uuid()),
         kind: kind(&spec, origin.schedule),
@@ -140,7 +142,7 @@ fn task(row: JobRow) -> TaskInfo<RawJson> {
         dedup_key: spec.dedup_key,
         created_at: time(job.created_at),
         updated_at: time(job.updated_at),
-        run_at: spec.run_at.map(time),
+        run_at,
         timeout_ms: Some(spec.timeout_ms).filter(|ms| *ms > 0),
         unique_for_ms: Some(spec.unique_for_ms).filter(|ms| *ms > 0),
         limit_key: spec.limit_key,
@@ -190,11 +192,16 @@ pub(super) fn run(job: JobId, attempt: Attempt) -> TaskRun<RawJson> {
         worker_id: attempt.worker,
         started_at: attempt.started_at.map(time),
         finished_at: attempt.finished_at.map(time),
-        result: attempt.result,
+        result: attempt.result.or_else(|| attempt.error.as_ref().map(error_result)),
         next_retry_at: attempt.next_retry_at.map(time),
         created_at: time(attempt.created_at),
         error: attempt.error.as_ref().map(job_fault),
     }
+}
+
+/// The error of an attempt where clients of this surface look for it.
+fn error_result(fault: &Fault) -> RawJson {
+    RawJson::from(json!({ "error": fault.message, "kind": fault.kind.word() }))
 }
 
 pub(super) fn summary(row: JobRow) -> TaskSummary {

@@ -7,7 +7,10 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use windlass_engine::time::Timestamp;
-use windlass_sdk::contract::{NoBody, WidePageQuery, WorkerInfo, WorkerTask, Workers};
+use windlass_runtime::workers::RefusedRegistration;
+use windlass_sdk::contract::{
+    NoBody, RefusedWorker, WidePageQuery, WorkerInfo, WorkerTask, Workers, WorkersQuery,
+};
 use windlass_store::job::{JobQuery, JobRow, JobStatus};
 use windlass_store::page::{NameRange, Order, PAGE_MAX, Part};
 use windlass_store::worker::{WorkerQuery, WorkerRow};
@@ -26,21 +29,31 @@ const TASKS_MAX: usize = 100;
 
 /// Lists workers, dead or alive, by id, with their current jobs.
 #[utoipa::path(get, path = "/api/v1/workers", operation_id = "list_workers", tag = "workers",
-    params(WidePageQuery), responses((status = 200, description = "A page of workers", body = Workers)))]
+    params(WorkersQuery), responses((status = 200, description = "A page of workers", body = Workers)))]
 pub(crate) async fn list(
     State(app): State<App>,
-    QueryParams(asked): QueryParams<WidePageQuery>,
+    QueryParams(asked): QueryParams<WorkersQuery>,
 ) -> ApiResult<Json<Workers>> {
-    let (ids, limit) = wide_range(asked)?;
+    let WorkersQuery { status, cursor, limit } = asked;
+    let online = match status.as_deref() {
+        None => None,
+        Some("online") => Some(true),
+        Some("offline") => Some(false),
+        Some(_) => return Err(ApiError::field(Code::BadQuery, "?status", "give `online` or `offline`")),
+    };
+    let (ids, limit) = wide_range(WidePageQuery { cursor, limit })?;
     let rows = app.runtime.workers().list(WorkerQuery { ids, ..WorkerQuery::default() }).await?;
-    let (rows, next) = named_page(rows, limit, |row| &row.id);
+    let (mut rows, next) = named_page(rows, limit, |row| &row.id);
+    let now = app.runtime.clock().now();
+    rows.retain(|row| online.is_none_or(|online| is_online(&app, row, now) == online));
     let mut busy = if rows.is_empty() { HashMap::new() } else { busy(&app, None).await? };
     let workers = rows.into_iter().map(|row| {
         let tasks = busy.remove(&row.id).unwrap_or_default();
         worker(&app, row, tasks)
     });
     let workers: Vec<WorkerInfo> = workers.collect();
-    Ok(Json(Workers { count: workers.len(), workers, next }))
+    let refused = app.runtime.workers().refused().into_iter().map(refused).collect();
+    Ok(Json(Workers { count: workers.len(), workers, next, refused }))
 }
 
 /// Drains a worker: it gets no more jobs, and stops when its current ones have ended.
@@ -138,6 +151,11 @@ fn worker(app: &App, row: WorkerRow, tasks: Vec<WorkerTask>) -> WorkerInfo {
         is_draining: row.is_draining,
         tasks,
     }
+}
+
+fn refused(refused: RefusedRegistration) -> RefusedWorker {
+    let RefusedRegistration { id, url, reason, at } = refused;
+    RefusedWorker { id, url, reason, at: time(at) }
 }
 
 /// Whether the worker was heard of lately.

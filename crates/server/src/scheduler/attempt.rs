@@ -1,6 +1,7 @@
 //! Attempts at the nodes of a task (`NodeRun` in the documents), and their logs.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
 
 use axum::Json;
 use axum::extract::State;
@@ -31,12 +32,16 @@ const ENTRIES: usize = 1_000;
 
 pub(super) async fn list(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
     let text = ask.required("task_id")?;
-    let unknown = || Failure::unknown("task", text);
-    let run = id::read_task(text).ok_or_else(unknown)?;
     let store = surface.runtime.store();
-    let row = store.run(surface.runtime.project(), RunRef::Id(run)).await?.ok_or_else(unknown)?;
+    let row = match id::read_task(text) {
+        Some(run) => store.run(surface.runtime.project(), RunRef::Id(run)).await?,
+        None => None,
+    };
+    // Clients of this surface expect a list for every id.
+    let Some(row) = row else { return Ok(Json(json!([]))) };
+    let run = row.id;
     let plan = surface.runtime.runs().plan(row.origin.version).await?;
-    let attempts = fold(&surface, run, &plan).await?;
+    let attempts = summaries_last(fold(&surface, run, &plan).await?);
     let version = store.version(surface.runtime.project(), VersionRef::Id(row.origin.version)).await?;
     let showing = AttemptRenderer {
         run,
@@ -65,6 +70,32 @@ async fn fold(surface: &Surface, run: RunId, plan: &Plan) -> Result<Vec<NodeAtte
             Some(_) | None => return Ok(attempts.into_rows()),
         }
     }
+}
+
+/// The attempts with the row of each fan after the rows of its branches: it tells their result.
+fn summaries_last(attempts: Vec<NodeAttempt>) -> Vec<NodeAttempt> {
+    let is_branch = |row: &&NodeAttempt| matches!(row.part, Where::Branch { .. } | Where::Item { .. });
+    let fan_of = |row: &NodeAttempt| row.node.split_last().map(|(fan, _)| fan);
+    let fans: BTreeSet<NodePath> = attempts.iter().filter(is_branch).filter_map(fan_of).collect();
+    // The rows of the fans that are around the row at hand.
+    let mut newest: HashMap<&NodePath, usize> = HashMap::new();
+    let mut last_of: Vec<usize> = (0..attempts.len()).collect();
+    for (at, row) in attempts.iter().enumerate() {
+        let mut around = fan_of(row);
+        while let Some(path) = around {
+            if let Some(fan) = newest.get(&path) {
+                last_of[*fan] = at;
+            }
+            around = path.split_last().map(|(outer, _)| outer);
+        }
+        if let Some(fan) = fans.get(&row.node) {
+            newest.insert(fan, at);
+        }
+    }
+    let mut placed: Vec<(usize, NodeAttempt)> = last_of.into_iter().zip(attempts).collect();
+    // Of rows at one place, those inside come first.
+    placed.sort_by_key(|(at, row)| (*at, Reverse(row.node.segments().count())));
+    placed.into_iter().map(|(_, row)| row).collect()
 }
 
 /// The workers that hold jobs of a run. The journal does not name them: it learns of a job at its end.
@@ -114,7 +145,8 @@ impl AttemptRenderer {
     fn fields(&self, at: usize, row: &NodeAttempt) -> Map<String, Value> {
         let holder = self.claimed.get(&JobId::of_call(self.run, row.fence));
         let holder = holder.filter(|_| row.status == AttemptStatus::Queued);
-        let worker = row.worker.as_ref().or(holder).cloned().unwrap_or_default();
+        let function = row.function.as_ref().map(|name| format!("local-func:{name}"));
+        let worker = row.worker.as_ref().or(holder).or(function.as_ref()).cloned().unwrap_or_default();
         let is_newest = self.newest.get(&row.node) == Some(&at);
         let (status, sub_status) = words(row, holder.is_some(), is_newest);
         let (node_key, branch_id) = key_and_branch(row);

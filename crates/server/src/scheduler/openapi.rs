@@ -31,7 +31,7 @@ enum ResponseShape {
     Content,
 }
 
-const REGISTER: &[&str] = &["id*", "url", "services", "type"];
+const REGISTER: &[&str] = &["id*", "name", "url", "services", "type"];
 const BEAT: &[&str] = &["id*", "url", "load"];
 const LIST: &[&str] = &["service", "ttl"];
 

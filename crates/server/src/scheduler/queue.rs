@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use windlass_engine::id::JobId;
 use windlass_engine::input::CallOutcome;
-use windlass_engine::job::{LEASE_MS_DEFAULT, LEASE_MS_MAX};
+use windlass_engine::job::LEASE_MS_MAX;
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_runtime::calls::log::Log;
 use windlass_runtime::grant::{GrantError, GrantSigner};
@@ -37,20 +37,24 @@ pub(super) async fn poll(
         return Err(lost(&worker));
     }
     let services = services(&surface, &ask, &worker).await?;
-    let lease_ms = ask.whole("lease_ms")?.and_then(|ms| u64::try_from(ms).ok()).filter(|ms| *ms > 0);
-    let claim = ClaimRequest {
-        worker: worker.clone(),
-        queues: Vec::new(),
-        services,
-        max: 1,
-        wait: Duration::ZERO,
-        lease: Duration::from_millis(lease_ms.unwrap_or(LEASE_MS_DEFAULT).min(LEASE_MS_MAX)),
+    let claimed = match lease(&ask)? {
+        None => surface.runtime.jobs().poll(worker.clone(), services).await?,
+        Some(lease) => {
+            let (queues, wait) = (Vec::new(), Duration::ZERO);
+            let claim = ClaimRequest { worker: worker.clone(), queues, services, max: 1, wait, lease };
+            surface.runtime.jobs().claim(claim).await?.into_iter().next()
+        }
     };
-    let claimed = surface.runtime.jobs().claim(claim).await?;
-    Ok(match claimed.into_iter().next() {
+    Ok(match claimed {
         Some(claimed) => Json(render(surface.runtime.grants(), &claimed, &worker)).into_response(),
         None => StatusCode::NO_CONTENT.into_response(),
     })
+}
+
+/// The lease that a worker asks for; it keeps it by `update_run`.
+fn lease(ask: &RequestFields) -> Result<Option<Duration>, Failure> {
+    let lease_ms = ask.whole("lease_ms")?.and_then(|ms| u64::try_from(ms).ok()).filter(|ms| *ms > 0);
+    Ok(lease_ms.map(|ms| Duration::from_millis(ms.min(LEASE_MS_MAX))))
 }
 
 /// The services of the worker: from the request, or else from its registration.
@@ -138,10 +142,7 @@ pub(super) async fn update_run(State(surface): State<Surface>, ask: RequestField
     store.run(surface.runtime.project(), RunRef::Id(run)).await?.ok_or_else(unknown)?;
     let Some(fence) = signed_fence else { return ok() };
     if let Some(row) = store.job(surface.runtime.project(), JobId::of_call(run, fence)).await? {
-        let lease = Duration::from_millis(LEASE_MS_DEFAULT);
-        for extended in surface.runtime.jobs().extend(vec![(row.id(), row.job.fence)], lease).await {
-            extended?;
-        }
+        surface.runtime.jobs().keep_polled(&row.job, row.job.fence).await?;
     }
     ok()
 }

@@ -12,7 +12,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 use windlass_engine::event::Start;
 use windlass_engine::id::RunId;
-use windlass_engine::input::Input;
+use windlass_engine::input::{Input, Refusal};
 use windlass_runtime::SubmitError;
 use windlass_runtime::feed::RunUpdates;
 use windlass_runtime::runs::{FlowStart, FlowStarted, RunView};
@@ -129,33 +129,41 @@ pub(super) async fn show(State(surface): State<Surface>, ask: RequestFields) -> 
 }
 
 pub(super) async fn cancel(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
-    submit(&surface, ask.required("id")?, Input::Cancel { reason: None, by: None }).await?;
-    ok()
+    tell(&surface, ask.required("id")?, Input::Cancel { reason: None, by: None }).await
 }
 
 pub(super) async fn signal(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
     let task = ask.required("task_id")?;
     let key = ask.required("key")?.to_owned();
     let value = ask.value("value");
-    submit(&surface, task, Input::Signal { id: None, key, value, by: None }).await?;
-    ok()
+    tell(&surface, task, Input::Signal { id: None, key, value, by: None }).await
 }
 
-/// Lets a task that is advanced by hand enter one more node, and waits until that has been attempted.
+/// Tells a task something. One that has ended takes no notice: clients of this surface expect no error then.
+async fn tell(surface: &Surface, task: &str, input: Input) -> SchedulerResult {
+    match submit(surface, task, input).await {
+        Ok(()) | Err(ActError::Ended) => ok(),
+        Err(ActError::Failed(failure)) => Err(failure),
+    }
+}
+
+/// Lets a task enter one more node, and waits until that has been attempted. A task that is not advanced by hand is
+/// paused first.
 pub(super) async fn run_once(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
     let text = ask.required("id")?;
     ask.text("owner")?;
     let view = view(&surface, text).await?;
-    let projection = &view.row.projection;
-    if !projection.status.is_open() {
-        return Err(Failure::conflict(format!("the task has ended ({})", projection.status.word())));
+    let status = view.row.projection.status;
+    if !status.is_open() {
+        return Err(Failure::conflict(format!("the task has ended ({})", status.word())));
     }
-    let is_by_hand = view.state.start.manual || projection.status == RunStatus::Paused;
-    if !is_by_hand || projection.owner.is_some() {
-        let text = "a server is advancing this task: create it with `Manual: true` to do so by hand";
-        return Err(Failure::conflict(text));
+    if !view.state.granted_calls(&view.plan).is_empty() {
+        return Err(Failure::conflict("a call of this task is in flight: step it when the call has ended"));
     }
     let changes = surface.runtime.runs().changes();
+    if !view.state.start.manual && status != RunStatus::Paused {
+        submit(&surface, text, Input::Pause).await?;
+    }
     submit(&surface, text, Input::Step).await?;
     attempted(&surface, view.row.id, changes).await?;
     ok()
@@ -187,11 +195,29 @@ pub(super) async fn view(surface: &Surface, text: &str) -> Result<RunView, Failu
     surface.runtime.runs().view(run).await?.ok_or_else(unknown)
 }
 
-async fn submit(surface: &Surface, text: &str, input: Input) -> Result<(), Failure> {
-    let run = id::read_task(text).ok_or_else(|| Failure::unknown("task", text))?;
+/// Why an input was not taken.
+enum ActError {
+    /// The task has ended, or is about to.
+    Ended,
+    Failed(Failure),
+}
+
+impl From<ActError> for Failure {
+    fn from(error: ActError) -> Self {
+        match error {
+            ActError::Ended => Failure::conflict("the task has ended"),
+            ActError::Failed(failure) => failure,
+        }
+    }
+}
+
+async fn submit(surface: &Surface, text: &str, input: Input) -> Result<(), ActError> {
+    let unknown = || ActError::Failed(Failure::unknown("task", text));
+    let run = id::read_task(text).ok_or_else(unknown)?;
     match surface.runtime.runs().submit(run, input).await {
         Ok(_) => Ok(()),
-        Err(SubmitError::UnknownRun(_)) => Err(Failure::unknown("task", text)),
-        Err(error) => Err(error.into()),
+        Err(SubmitError::UnknownRun(_)) => Err(unknown()),
+        Err(SubmitError::Refused(Refusal::Ended { .. } | Refusal::Canceling)) => Err(ActError::Ended),
+        Err(error) => Err(ActError::Failed(error.into())),
     }
 }

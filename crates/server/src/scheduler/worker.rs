@@ -45,7 +45,7 @@ pub(super) async fn register(
     }
     let now = surface.runtime.clock().now();
     let worker = WorkerRow {
-        name: id.clone(),
+        name: ask.name("name")?.unwrap_or(&id).to_owned(),
         id,
         url,
         kind: kind.to_owned(),

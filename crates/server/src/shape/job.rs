@@ -54,6 +54,9 @@ pub(crate) fn job_fault(fault: &EngineFault) -> FaultInfo {
 
 /// When a job can be claimed, while it waits for a time.
 pub(crate) fn job_due_at(job: &Job) -> Option<Timestamp> {
+    if job.spec.is_template() {
+        return None;
+    }
     match job.state {
         State::Pending { until } | State::Suspended { until } | State::Retrying { until } => Some(until),
         State::Queued { .. }
@@ -127,11 +130,12 @@ pub(crate) fn job_detail(row: JobRow) -> JobDetail<RawJson> {
         | State::Canceled => None,
     };
     let spec = Arc::unwrap_or_clone(job.spec);
+    let run_at = spec.run_at.filter(|_| !spec.is_template()).map(time);
     JobDetail {
         summary,
         retry: retry(&spec),
         payload: spec.payload,
-        run_at: spec.run_at.map(time),
+        run_at,
         timeout_ms: Some(spec.timeout_ms).filter(|ms| *ms > 0),
         unique_for_ms: Some(spec.unique_for_ms).filter(|ms| *ms > 0),
         limit_key: spec.limit_key,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 use windlass_engine::counter::{Fence, Seq};
+use windlass_engine::layout::Direction;
 use windlass_engine::plan::Plan;
 use windlass_engine::run::Run as EngineRun;
 use windlass_engine::time::Timestamp;
@@ -11,6 +12,7 @@ use windlass_sdk::contract::{AttemptHead, RunPage, RunSummary, ValueHead};
 use windlass_store::projection::attempts::{AttemptPart, AttemptStatus, NodeAttempt};
 use windlass_store::run::RunRow;
 
+use super::graph::flow_graph;
 use super::node::{node_heads, shape_fault};
 use super::run::{exec_mode, priority_word, shared, summary, whole_cost};
 use super::time;
@@ -94,6 +96,7 @@ pub(crate) fn run_page(
         result: state.result.as_deref().map(head),
         node_states,
         more_nodes,
+        graph: flow_graph(plan, Direction::LeftRight),
         attempts: Vec::new(),
         more_attempts: false,
         why: Vec::new(),

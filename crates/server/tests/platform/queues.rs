@@ -109,11 +109,9 @@ async fn bad_limits_are_named() {
     } });
     let response = host.raw("PUT", "/api/v1/queues/a", body.to_string()).await;
     let expected = [
-        "$.limits.concurency",
         "$.limits.concurrency",
         "$.limits.fair",
         "$.limits.key_rate",
-        "$.limits.rate.brst",
         "$.limits.rate.count",
         "$.limits.rate.per_ms",
         "$.paused",

@@ -143,15 +143,13 @@ async fn everything_that_is_wrong_with_a_schedule_is_named() {
     let body = daily(
         json!({ "task": task, "overlap": "skp", "catchup": 1, "dst": "", "enabled": 1, "window_ms": -1, "crn": 1 }),
     );
-    assert_eq!(refused(body).await, ["$.catchup", "$.crn", "$.dst", "$.enabled", "$.overlap", "$.window_ms"]);
+    assert_eq!(refused(body).await, ["$.catchup", "$.dst", "$.enabled", "$.overlap", "$.window_ms"]);
     let body = daily(
         json!({ "task": { "name": "", "queue_name": "a b", "prio": 1, "run_at": "2199-01-01T00:00:00Z" } }),
     );
-    assert_eq!(refused(body).await, ["$.task.prio", "$.task.run_at", "$.task.name", "$.task.queue_name"]);
+    assert_eq!(refused(body).await, ["$.task.run_at", "$.task.name", "$.task.queue_name"]);
     let body = json!({ "cron_expr": "* * *", "timezone": "Mars/Base", "task": task, "enabled": "yes" });
     assert_eq!(refused(body).await, ["$.enabled", "$.cron_expr", "$.timezone"]);
-    let body = daily(json!({ "task": with("a", json!({ "type": "scheduled" })) }));
-    assert_eq!(refused(body).await, ["$.task.type"]);
     let unknown = "00000000-0000-0000-0000-000000000001";
     for id in [unknown, "x", "%00"] {
         host.get(&format!("{SCHEDULES}/{id}")).await.no(404, "unknown_schedule");
@@ -162,4 +160,34 @@ async fn everything_that_is_wrong_with_a_schedule_is_named() {
         host.post(&format!("{SCHEDULES}/{id}/trigger"), json!({})).await.no(404, "unknown_schedule");
     }
     assert_eq!(host.get(SCHEDULES).await.ok()["count"], 0);
+}
+
+#[tokio::test]
+async fn a_scheduled_task_without_a_time_is_a_template_for_schedules() {
+    let host = TestServer::new().await;
+    let template =
+        with("report", json!({ "type": "scheduled", "payload": { "k": 1 }, "dedup_key": "monthly" }));
+    let response = host.post("/api/v1/tasks", template.clone()).await;
+    assert_eq!((response.status.as_u16(), &response.json()["status"]), (201, &json!("pending")));
+    let id = response.json()["task_id"].as_str().unwrap().to_owned();
+    let shown = host.task(&id).await;
+    assert_eq!((&shown["task"]["type"], &shown["task"]["run_at"]), (&json!("scheduled"), &Value::Null));
+    assert_eq!(host.get("/api/v1/tasks").await.ok()["tasks"][0]["next_run_at"], Value::Null);
+    let again = host.post("/api/v1/tasks", template).await;
+    assert_eq!(again.json()["task_id"], id.as_str(), "its key holds");
+
+    let (schedule, shown) = made(&host, daily(json!({ "task_template_id": id }))).await;
+    assert_eq!((&shown["schedule_id"], &shown["task"]["payload"]), (&json!(schedule), &json!({ "k": 1 })));
+    let mut started = Vec::new();
+    for _ in 0..2 {
+        let response = host.post(&format!("{SCHEDULES}/{schedule}/trigger"), json!({})).await.ok();
+        let task = response["task_id"].as_str().unwrap().to_owned();
+        assert_eq!(host.task(&task).await["display_status"], "queued");
+        started.push(task);
+    }
+    assert!(started[0] != started[1] && !started.contains(&id), "each is a task of its own");
+    let listed = host.get(SCHEDULES).await.ok();
+    assert_eq!(listed["schedules"][0]["schedule_id"], schedule.as_str());
+    let task = with("a", json!({ "type": "scheduled" }));
+    made(&host, daily(json!({ "task": task }))).await;
 }

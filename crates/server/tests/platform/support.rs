@@ -30,6 +30,14 @@ impl TestResponse {
     }
 }
 
+impl TestResponse {
+    /// The warnings in its headers.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let warnings = self.headers.get_all("warning").iter();
+        warnings.map(|warning| warning.to_str().unwrap().to_owned()).collect()
+    }
+}
+
 impl TestServer {
     /// Creates a task and answers with its id.
     pub(crate) async fn create(&self, task: Value) -> String {

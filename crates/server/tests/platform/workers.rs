@@ -1,6 +1,8 @@
 //! Workers: listing and draining them.
 
 use serde_json::{Value, json};
+use windlass_engine::time::Timestamp;
+use windlass_store::worker::WorkerQuery;
 
 use crate::support::task;
 use crate::test_server::TestServer;
@@ -53,4 +55,27 @@ async fn a_worker_that_drains_gets_nothing() {
     assert_eq!((response["jobs"].as_array().map(Vec::len), &response["draining"]), (Some(1), &Value::Null));
     host.post("/api/v1/workers/nobody/drain", json!({})).await.no(404, "unknown_worker");
     host.post("/api/v1/workers/nobody/undrain", json!({})).await.no(404, "unknown_worker");
+}
+
+#[tokio::test]
+async fn workers_are_filtered_by_status_and_the_whole_list_marks_the_dead() {
+    let host = TestServer::new().await;
+    registered(&host).await;
+    let now = host.runtime.clock().now();
+    let alive = WorkerQuery::default();
+    let mut dead = host.runtime.store().workers(host.runtime.project(), alive).await.unwrap().remove(0);
+    (dead.id, dead.name) = ("w-0".to_owned(), "first".to_owned());
+    (dead.beat_at, dead.registered_at) = (Timestamp(now.0 - 60_000), Timestamp(now.0 - 60_000));
+    host.runtime.store().save_worker(host.runtime.project(), dead).await.unwrap();
+    let told = async |query: &str| {
+        let response = host.get(&format!("/api/v1/workers{query}")).await.ok();
+        let workers = response["workers"].as_array().unwrap().clone();
+        assert_eq!(response["count"], workers.len());
+        workers.iter().map(|worker| format!("{} {}", worker["id"], worker["status"])).collect::<Vec<_>>()
+    };
+    let (first, second) = ("\"w-0\" \"offline\"", "\"w-1\" \"online\"");
+    assert_eq!(told("").await, [first, second]);
+    assert_eq!(told("?status=online").await, [second]);
+    assert_eq!(told("?status=offline").await, [first]);
+    assert_eq!(host.get("/api/v1/workers?status=asleep").await.no(400, "bad_query"), ["?status"]);
 }

@@ -81,18 +81,39 @@ async fn branches_and_inner_nodes_say_which_they_are() {
         "edges": [{"from": "p", "to": "f"}, {"from": "f", "to": "s"}]});
     let id = client.start(definition, json!({"word": "Aa"})).await;
     client.ended(&id).await;
-    let told = client.told(&id, &["node_key", "sub_status", "branch_id", "status"]).await;
+    let told = client.told(&id, &["node_key", "sub_status", "branch_id", "status", "worker_id"]).await;
     let expected = [
-        ["p", "", "", "ok"],
-        ["p", "branch_complete", "upper", "ok"],
-        ["p", "branch_complete", "lower", "ok"],
-        ["f", "", "", "ok"],
-        ["f", "item_complete", "0", "ok"],
-        ["f", "item_complete", "1", "ok"],
-        ["s", "", "", "ok"],
-        ["s", "sub_node_complete", "in", "ok"],
+        ["p", "branch_complete", "upper", "ok", "local-func:upper"],
+        ["p", "branch_complete", "lower", "ok", "local-func:lower"],
+        ["p", "", "", "ok", ""],
+        ["f", "item_complete", "0", "ok", "local-func:echo"],
+        ["f", "item_complete", "1", "ok", "local-func:echo"],
+        ["f", "", "", "ok", ""],
+        ["s", "", "", "ok", ""],
+        ["s", "sub_node_complete", "in", "ok", "local-func:echo"],
     ];
     assert_eq!(told, expected.map(|row| row.map(str::to_owned).to_vec()));
+}
+
+#[tokio::test]
+async fn the_row_of_a_fan_follows_its_branches_at_every_depth_and_in_every_visit() {
+    let [client, _] = clients().await;
+    let inner = json!({"start": "g", "nodes": {
+        "g": {"kind": "foreach", "exec_type": "local_func", "func": "echo", "prep": {"input_key": "$params.items"}}}});
+    let definition = json!({"start": "p", "nodes": {
+        "p": {"kind": "parallel", "parallel_execs": [{"subflow": inner}, {"exec_type": "local_func", "func": "echo"}],
+              "post": {"action_key": "turn"}},
+        "count": {"kind": "choice", "choice_cases": [{"action": "again", "expr": {"exists": "$shared.never"}}]}},
+        "edges": [{"from": "p", "to": "count"}, {"from": "count", "action": "again", "to": "p"}]});
+    let id = client.start(definition, json!({"items": [1]})).await;
+    client.ended(&id).await;
+    let told = client.told(&id, &["node_key", "branch_id", "sub_status"]).await;
+    let at = |row: &[&str]| {
+        told.iter().position(|told| told == row).unwrap_or_else(|| panic!("{row:?}: {told:?}"))
+    };
+    assert_eq!(at(&["count", "", ""]), told.len() - 1);
+    assert_eq!(at(&["p", "", ""]), told.len() - 2, "{told:?}");
+    assert!(at(&["p/0/g", "0", "item_complete"]) < at(&["p/0", "g", "sub_node_complete"]), "{told:?}");
 }
 
 #[tokio::test]
@@ -118,8 +139,11 @@ async fn the_log_of_an_attempt_is_shown() {
         {
             assert_eq!(client.get(&format!("/tasks/logs?run_id={run_id}")).await.status, status, "{run_id}");
         }
-        for (path, status) in [("/tasks/runs", 400), ("/tasks/runs?task_id=x", 404), ("/tasks/logs", 400)] {
-            assert_eq!(client.get(path).await.status, status, "{path}");
+        for path in ["/tasks/runs", "/tasks/logs"] {
+            assert_eq!(client.get(path).await.status, 400, "{path}");
+        }
+        for unknown in ["x", "task-0190a1b2-c3d4-7000-8000-00000000000a"] {
+            assert_eq!(client.got(&format!("/tasks/runs?task_id={unknown}")).await, json!([]), "{unknown}");
         }
     }
 }

@@ -113,6 +113,29 @@ async fn a_forged_queue_id_completes_nothing() {
 }
 
 #[tokio::test]
+async fn the_end_of_a_polled_job_depends_on_the_heartbeats_of_its_worker() {
+    for client in clients().await {
+        let held = |job: &Value| job["timeout_at"].as_i64().unwrap() - job["started_at"].as_i64().unwrap();
+        client.start(definition(), json!({})).await;
+        assert_eq!(held(&polled(&client).await), 600, "it never registered");
+        client.posted("/register", json!({"id": "puller", "services": ["resize"], "type": "async"})).await;
+        client.start(definition(), json!({})).await;
+        assert_eq!(held(&polled(&client).await), 600, "it never sent a heartbeat");
+        let registered = client.runtime.clock().now();
+        while client.runtime.clock().now() <= registered {
+            tokio::task::yield_now().await;
+        }
+        client.posted("/heartbeat", json!({"id": "puller"})).await;
+        client.start(definition(), json!({})).await;
+        assert!((29..=31).contains(&held(&polled(&client).await)), "heartbeats keep it");
+        client.start(definition(), json!({})).await;
+        let own = json!({"worker_id": "puller", "services": ["resize"], "lease_ms": 7_000});
+        let own = client.posted("/queue/poll", own).await;
+        assert!((6..=8).contains(&held(&own)), "{own}");
+    }
+}
+
+#[tokio::test]
 async fn a_forged_run_id_extends_nothing() {
     for client in clients().await {
         client.start(definition(), json!({})).await;

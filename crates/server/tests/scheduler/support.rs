@@ -58,6 +58,12 @@ impl Client {
         Answer { status, body }
     }
 
+    /// Gets from the surface beside, whose paths have a prefix of their own.
+    pub async fn native(&self, path: &str) -> Value {
+        let bare = Client { runtime: self.runtime.clone(), router: self.router.clone(), prefix: "" };
+        bare.got(path).await
+    }
+
     pub async fn get(&self, path: &str) -> Answer {
         self.send("GET", path, Body::empty()).await
     }

@@ -166,7 +166,8 @@ async fn a_signal_goes_to_a_task_that_waits() {
         let task = client.ended(&id).await;
         let value = json!({"by": "somebody"});
         assert_eq!(client.json(&task, "shared_json"), json!({"go": value, "got": value}));
-        assert_eq!(client.post("/tasks/signal", signal).await.status, 409, "the run has ended");
+        assert_eq!(client.posted("/tasks/signal", signal).await, json!({"ok": "1"}), "the run has ended");
+        assert_eq!(client.task(&id).await, task, "and nothing changed");
         for (body, status) in [
             (json!({"key": "k", "value": 1}), 400),
             (json!({"task_id": id, "value": 1}), 400),
@@ -195,7 +196,9 @@ async fn a_task_is_cancelled_in_any_open_status() {
         }
         let done = client.start(upper(), json!({"word": "x"})).await;
         client.ended(&done).await;
-        assert_eq!(client.send("POST", &format!("/tasks/cancel?id={done}"), "").await.status, 409);
+        let path = format!("/tasks/cancel?id={done}");
+        assert_eq!(client.posted(&path, json!({})).await, json!({"ok": "1"}));
+        assert_eq!(client.status(&done).await, "completed");
         assert_eq!(client.send("POST", "/tasks/cancel?id=task-x", "").await.status, 404);
         assert_eq!(client.send("POST", "/tasks/cancel", "").await.status, 400);
         let unknown = "/tasks/cancel?id=task-0190a1b2-c3d4-7000-8000-00000000000a";
@@ -231,11 +234,38 @@ async fn a_manual_task_is_advanced_by_hand_alone() {
         let task = client.ended(&id).await;
         assert_eq!(client.json(&task, "shared_json"), json!({"one": "x!", "two": "x!!"}));
         assert_eq!(client.send("POST", &step, "").await.status, 409, "it has ended");
-        let waiting = client.start(wait(), json!({})).await;
-        let answer = client.send("POST", &format!("/tasks/run_once?id={waiting}"), "").await;
-        assert_eq!(answer.status, 409, "a server advances it");
         assert_eq!(client.send("POST", "/tasks/run_once?id=task-x", "").await.status, 404);
         assert_eq!(client.send("POST", "/tasks/run_once", "").await.status, 400);
+    }
+}
+
+#[tokio::test]
+async fn any_open_task_is_stepped_and_waits_for_the_next_step() {
+    for client in clients().await {
+        let mut definition = wait();
+        definition["nodes"]["b"] = upper()["nodes"]["a"].clone();
+        definition["edges"] = json!([{"from": "w", "action": "default", "to": "b"}]);
+        let id = client.start(definition, json!({"word": "x"})).await;
+        client.until(&id, RunStatus::Waiting).await;
+        let step = format!("/tasks/run_once?id={id}");
+        assert_eq!(client.posted(&step, json!({})).await, json!({"ok": "1"}), "there is nothing to step yet");
+        client.posted("/tasks/signal", json!({"task_id": id, "key": "go", "value": 1})).await;
+        let task = client.task(&id).await;
+        assert_eq!(client.field(&task, "status"), "running", "it goes on by steps only");
+        assert_eq!(client.posted(&step, json!({})).await, json!({"ok": "1"}));
+        let task = client.ended(&id).await;
+        assert_eq!(client.json(&task, "shared_json"), json!({"go": 1, "got": 1, "out": "X"}));
+    }
+}
+
+#[tokio::test]
+async fn a_task_is_not_stepped_while_a_call_is_in_flight() {
+    for client in clients().await {
+        let definition = json!({"start": "q", "nodes": {"q": {"service": "s", "exec_type": "queue"}}});
+        let id = client.start(definition, json!({})).await;
+        let answer = client.send("POST", &format!("/tasks/run_once?id={id}"), "").await;
+        assert_eq!(answer.status, 409, "{answer:?}");
+        assert!(answer.body["error"].as_str().unwrap().contains("in flight"), "{answer:?}");
     }
 }
 

@@ -104,6 +104,45 @@ async fn a_worker_behind_https_is_refused_with_a_remedy() {
 }
 
 #[tokio::test]
+async fn a_refused_registration_names_the_setting_and_is_listed_until_it_succeeds() {
+    for client in clients().await {
+        let private = json!({"id": "w", "url": "http://10.0.0.5:9001", "services": ["press"]});
+        let answer = client.post("/register", private.clone()).await;
+        let error = answer.body["error"].as_str().unwrap();
+        assert!(answer.status == 400 && error.contains("--allow-worker-net"), "{answer:?}");
+        let listed = async || {
+            let path = "/api/v1/workers";
+            let listed = if client.is_first() { client.got(path).await } else { client.native(path).await };
+            listed["refused"].as_array().cloned().unwrap_or_default()
+        };
+        let refused = listed().await;
+        assert_eq!((&refused[0]["id"], &refused[0]["url"]), (&json!("w"), &private["url"]));
+        assert!(refused[0]["reason"].as_str().unwrap().contains("--allow-worker-net"), "{refused:?}");
+        register(&client, "/register", "w", &["press"]).await;
+        assert!(listed().await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_worker_keeps_its_name() {
+    for client in clients().await {
+        let named = json!({"id": "w", "name": "press on floor 2", "services": ["press"], "type": "async"});
+        client.posted("/register", named).await;
+        register(&client, "/register", "x", &["press"]).await;
+        let names: Vec<String> = client
+            .runtime
+            .workers()
+            .list(windlass_store::worker::WorkerQuery::default())
+            .await
+            .unwrap()
+            .into_iter()
+            .map(|worker| worker.name)
+            .collect();
+        assert_eq!(names, ["press on floor 2", "x"]);
+    }
+}
+
+#[tokio::test]
 async fn a_worker_that_is_to_go_hears_it() {
     for client in clients().await {
         register(&client, "/workers/register", "w1", &["transform"]).await;

@@ -45,7 +45,8 @@ impl SimWorld {
         let it = &mut self.servers[server];
         it.last_beat = now;
         let (owner, name) = (it.owner(), format!("server{server}"));
-        let row = ServerRow { owner, name, version: "sim".to_owned(), started_at: now, beat_at: now };
+        let (version, worker_ttl_ms) = ("sim".to_owned(), 15_000);
+        let row = ServerRow { owner, name, version, started_at: now, beat_at: now, worker_ttl_ms };
         self.store.memory.save_server_now(row).expect("epochs only grow");
     }
 

@@ -6,7 +6,7 @@
 -- Rows with a UUID of ours are keyed by that id and carry the column. Tables that belong to a run, a job or a schedule
 -- (journal, snapshots, logs, attempts, job_specs, firings) have the project of that row.
 
-CREATE TABLE flows (
+CREATE TABLE named_flows (
     project text COLLATE "C" NOT NULL,
     id uuid PRIMARY KEY,
     name text COLLATE "C" NOT NULL,
@@ -17,8 +17,8 @@ CREATE TABLE flows (
     created_at bigint NOT NULL,
     updated_at bigint NOT NULL
 );
-CREATE INDEX flows_by_name ON flows (project, name, created_at, id);
-CREATE INDEX flows_by_creation ON flows (project, created_at, id);
+CREATE INDEX flows_by_name ON named_flows (project, name, created_at, id);
+CREATE INDEX flows_by_creation ON named_flows (project, created_at, id);
 
 -- Names of flows, also of those not committed yet: a transaction that creates a flow locks its name until it ends. The
 -- settings may allow several flows with one name, so a unique index over the flows cannot do this.
@@ -42,7 +42,7 @@ CREATE TABLE versions (
     -- The definition as JSON, if it was given as YAML.
     json text COLLATE "C",
     -- The shared keys that results are written to, `[{node | like + depth, key, path}]`, without nodes that have others
-    -- inside. For the view `workflow_tasks`.
+    -- inside. For the view `run_shared`.
     writes text COLLATE "C"
 );
 CREATE UNIQUE INDEX versions_by_number ON versions (flow, number);
@@ -430,7 +430,9 @@ CREATE TABLE servers (
     name text COLLATE "C" NOT NULL,
     version text COLLATE "C" NOT NULL,
     started_at bigint NOT NULL,
-    beat_at bigint NOT NULL
+    beat_at bigint NOT NULL,
+    -- For so long after its last heartbeat a worker counts as online.
+    worker_ttl_ms bigint NOT NULL
 ) WITH (fillfactor = 50);
 
 -- Secrets that all servers share.
@@ -526,10 +528,15 @@ CREATE TABLE audit_tail (
     seq bigint NOT NULL
 ) WITH (fillfactor = 50);
 
--- Views for people, under the names and in the words of the documents that they know: a `task` is a run, a `node_run` an
--- attempt at a node, the `task_queue` the jobs of runs, a `task_run` an attempt at a job. Ids are text; times are
--- seconds since 1970, and RFC 3339 in `task_runs`, the `workflow…` views and `workers.heartbeat_at`. The id of a run or job as
--- a UUID stands in `run` or `job`; a query by these columns uses an index.
+-- Views for people, under the names and in the words of the documents that they know: a `task` is a run or a job, a
+-- `node_run` an attempt at a node, the `task_queue` the jobs of runs, a `task_run` an attempt at a job. Ids are text, times
+-- are timestamptz, structured content is jsonb. The id of a run or job as a UUID stands in `run` or `job`; a query by these
+-- columns uses an index.
+
+-- A time as people read it; null if it is out of the range of a calendar.
+CREATE FUNCTION calendar_time(bigint) RETURNS timestamptz LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN $1 BETWEEN -62135596800000 AND 253402300799999 THEN to_timestamp($1 / 1000.0) END
+$$;
 
 -- JSON that PostgreSQL can parse: it rejects a whole text with the character 0. The replacement character stands for it.
 CREATE FUNCTION readable(text) RETURNS json LANGUAGE sql IMMUTABLE AS $$
@@ -553,52 +560,164 @@ $$;
 
 -- The journal with its events written out.
 CREATE VIEW entries AS
-SELECT run, seq, v, at, command, events FROM journal;
+SELECT run, seq, v, calendar_time(at) AS at, command, readable(events)::jsonb AS events FROM journal;
 
--- One row per event.
-CREATE VIEW events AS
+-- One row per event, for other views: the event is the text of the journal.
+CREATE VIEW run_events AS
 SELECT journal.run, journal.seq, one.place - 1 AS place, journal.at,
     one.event ->> 'e' AS kind, one.event ->> 'node' AS node, one.event::text AS event
 FROM journal, json_array_elements(readable(journal.events)) WITH ORDINALITY AS one (event, place);
 
+CREATE VIEW events AS
+SELECT run, seq, place, calendar_time(at) AS at, kind, node, event::jsonb AS event FROM run_events;
+
+CREATE VIEW flows AS
+SELECT id AS flow, 'flow-' || id::text AS id, name, description, readable(labels)::jsonb AS labels, is_template,
+    latest AS latest_version, calendar_time(created_at) AS created_at, calendar_time(updated_at) AS updated_at
+FROM named_flows;
+
 CREATE VIEW flow_versions AS
 SELECT flow, 'ver-' || id::text AS id, 'flow-' || flow::text AS flow_id, number AS version,
-    definition AS definition_json, status, created_at / 1000 AS created_at
+    CASE
+        WHEN json IS NOT NULL THEN readable(json)::jsonb
+        WHEN ltrim(definition, E' \t\r\n') LIKE '{%' THEN readable(definition)::jsonb
+    END AS definition_json,
+    status, calendar_time(created_at) AS created_at
 FROM versions;
 
+-- The shared state of each run. That of an open run is in the journal only: the params of its start or rerun, and the
+-- later writes of nodes and signals. The output of a node with others inside is missing until the run ends.
+CREATE VIEW run_shared AS
+SELECT runs.id AS run, coalesce(readable(runs.shared)::jsonb, (
+    WITH RECURSIVE said AS MATERIALIZED (
+        SELECT kind, node, event::json AS event, row_number() OVER (ORDER BY seq, place) AS n FROM run_events
+        WHERE run_events.run = runs.id AND kind IN ('started', 'rerun', 'done', 'signaled')
+    ),
+    base AS MATERIALIZED (
+        SELECT n, coalesce(event -> 'shared', (
+            SELECT coalesce(said.event -> 'params', written_out(runs.project, said.event -> 'params_in'))
+            FROM versions WHERE id = runs.version AND form = 'dag'
+        ), '{}'::json) AS given FROM said
+        WHERE kind = 'started' OR (kind = 'rerun' AND event -> 'shared' IS NOT NULL) ORDER BY n DESC LIMIT 1
+    ),
+    -- The stored patterns are for GLOB of SQLite: `[*]` is a star, `[?]` a question mark, `[[]` a bracket.
+    writes AS MATERIALIZED (
+        SELECT one ->> 'node' AS node, replace(replace(replace(replace(replace(replace(replace(
+                one ->> 'like', '\', '\\'), '%', '\%'), '_', '\_'), '*', '%'), '[%]', '*'), '[?]', '?'), '[[]', '['
+            ) AS pattern,
+            (one ->> 'depth')::integer AS depth, one ->> 'key' AS name, one -> 'path' AS path
+        FROM versions, json_array_elements(readable(versions.writes)) AS one WHERE versions.id = runs.version
+    ),
+    results AS MATERIALIZED (
+        SELECT n, node, event -> 'output' AS output FROM said
+        WHERE kind = 'done' AND n > (SELECT n FROM base) AND event -> 'output' IS NOT NULL
+    ),
+    results_written AS (
+        SELECT results.n, writes.name, writes.path, results.output
+        FROM results JOIN writes ON writes.node = results.node
+        UNION ALL
+        SELECT results.n, writes.name, writes.path, results.output
+        FROM writes JOIN results ON results.node LIKE writes.pattern
+            AND length(results.node) - length(replace(results.node, '/', '')) = writes.depth
+    ),
+    -- Each step follows one part of the path. Keys may have any characters; a missing key is null.
+    followed (n, name, value, path, at) AS (
+        SELECT n, name, output, path, 0 FROM results_written
+        WHERE json_array_length(path) = 0 OR json_typeof(output) = 'object'
+        UNION ALL
+        SELECT n, name, coalesce(CASE
+            WHEN json_typeof(value) = 'object' AND json_typeof(path -> at) = 'string' THEN value -> (path ->> at)
+            WHEN json_typeof(value) = 'array' AND path ->> at ~ '^[0-9]{1,9}$' THEN value -> (path ->> at)::integer
+        END, 'null'::json), path, at + 1
+        FROM followed WHERE at < json_array_length(path)
+    ),
+    written (n, name, value) AS (
+        SELECT base.n, one.key, one.value::text FROM base, json_each(
+            CASE WHEN json_typeof(base.given) = 'object' THEN base.given ELSE '{}'::json END
+        ) AS one
+        UNION ALL
+        SELECT n, name, value::text FROM followed WHERE at = json_array_length(path)
+        UNION ALL
+        SELECT n, event ->> 'key', coalesce((event -> 'value')::text, 'null') FROM said
+        WHERE kind = 'signaled' AND n > (SELECT n FROM base)
+    ),
+    newest AS (SELECT DISTINCT ON (name) name, value FROM written ORDER BY name, n DESC)
+    SELECT jsonb_object_agg(name, value::jsonb) FROM newest
+), '{}'::jsonb) AS shared
+FROM runs;
+
+-- For each open run, the retries that are due later: `{node: {attempt, next_try_at, error}}`.
+CREATE VIEW run_retries AS
+SELECT runs.id AS run, (
+    WITH seen AS MATERIALIZED (
+        SELECT kind, node, event, row_number() OVER (ORDER BY seq, place) AS n FROM run_events
+        WHERE run_events.run = runs.id AND kind IN ('retried', 'rerun', 'entered', 'granted', 'opened', 'waiting',
+            'deferred', 'suspended', 'done', 'failed', 'skipped', 'dropped')
+    ),
+    newest AS (
+        SELECT node, max(n) AS n, max(CASE kind WHEN 'granted' THEN (event::json ->> 'attempt')::bigint END) AS attempt
+        FROM seen
+        WHERE node IS NOT NULL AND n > (SELECT coalesce(max(n), 0) FROM seen WHERE kind IN ('retried', 'rerun'))
+        GROUP BY node
+    )
+    SELECT jsonb_object_agg(newest.node, jsonb_build_object(
+        'attempt', coalesce(newest.attempt, 0) + 1, 'next_try_at', (seen.event::json ->> 'until')::bigint,
+        'error', seen.event::json -> 'fault' ->> 'message'
+    ))
+    FROM newest JOIN seen ON seen.n = newest.n WHERE seen.kind = 'deferred'
+) AS retries
+FROM runs WHERE runs.ended_at IS NULL;
+
+-- A task is a run or a job. Columns that do not apply are null.
 CREATE VIEW tasks AS
-SELECT runs.id AS run, 'task-' || runs.id::text AS id, 'ver-' || runs.version::text AS flow_version_id,
-    'flow-' || runs.flow::text AS flow_id, flows.name AS flow_name, versions.number AS flow_version,
+SELECT runs.id AS run, NULL::uuid AS job, 'task-' || runs.id::text AS id, named_flows.name, 'run' AS type,
+    NULL::text AS queue_name, NULL::integer AS priority, NULL::jsonb AS payload, NULL::integer AS max_retries,
     CASE
         WHEN runs.status = 'running' AND runs.owner_server IS NULL THEN 'waiting_queue'
         WHEN runs.status = 'waiting' AND runs.step_count = 0 THEN 'pending'
         WHEN runs.status = 'waiting' OR runs.status = 'paused' THEN 'running'
         ELSE runs.status
     END AS status,
+    NULL::text AS dedup_key, NULL::timestamptz AS run_at,
+    calendar_time(runs.created_at) AS created_at, calendar_time(runs.updated_at) AS updated_at,
+    'ver-' || runs.version::text AS flow_version_id, 'flow-' || runs.flow::text AS flow_id,
+    named_flows.name AS flow_name, versions.number AS flow_version,
     coalesce(
         (
             SELECT coalesce(
                 readable(journal.events) -> 0 -> 'params',
                 written_out(runs.project, readable(journal.events) -> 0 -> 'params_in')
-            )::text
+            )::jsonb
             FROM journal WHERE journal.run = runs.id AND seq = 1
-        ), '{}'
+        ), '{}'::jsonb
     ) AS params_json,
-    -- The shared state of an open run is in the journal only.
-    coalesce(runs.shared, '{}') AS shared_json,
+    (SELECT run_shared.shared FROM run_shared WHERE run_shared.run = runs.id) AS shared_json,
     coalesce(runs.node, '') AS current_node_key,
     coalesce(runs.action, '') AS last_action,
     runs.step_count,
-    '{}' AS retry_state_json,
+    coalesce((SELECT run_retries.retries FROM run_retries WHERE run_retries.run = runs.id), '{}'::jsonb)
+        AS retry_state_json,
     coalesce(servers.name, '') AS lease_owner,
-    coalesce((servers.beat_at + 10000) / 1000, 0) AS lease_expiry,
-    coalesce(runs.request, '') AS request_id,
-    runs.created_at / 1000 AS created_at,
-    runs.updated_at / 1000 AS updated_at
+    calendar_time(servers.beat_at + 10000) AS lease_expiry,
+    coalesce(runs.request, '') AS request_id
 FROM runs
-    LEFT JOIN flows ON flows.id = runs.flow
+    LEFT JOIN named_flows ON named_flows.id = runs.flow
     LEFT JOIN versions ON versions.id = runs.version
-    LEFT JOIN servers ON servers.id = runs.owner_server AND servers.epoch = runs.owner_epoch;
+    LEFT JOIN servers ON servers.id = runs.owner_server AND servers.epoch = runs.owner_epoch
+UNION ALL
+SELECT NULL, jobs.id, jobs.id::text, jobs.name,
+    CASE WHEN jobs.schedule IS NULL AND readable(job_specs.spec) ->> 'run_at' IS NULL THEN 'immediate' ELSE 'scheduled' END,
+    jobs.queue, jobs.priority, readable(job_specs.payload)::jsonb,
+    (readable(job_specs.spec) ->> 'max_retries')::integer,
+    CASE jobs.status
+        WHEN 'running' THEN 'queued' WHEN 'suspended' THEN 'queued' WHEN 'retrying' THEN 'queued'
+        WHEN 'canceled' THEN 'cancelled'
+        ELSE jobs.status
+    END,
+    readable(job_specs.spec) ->> 'dedup_key', calendar_time((readable(job_specs.spec) ->> 'run_at')::bigint),
+    calendar_time(jobs.created_at), calendar_time(jobs.updated_at),
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM jobs JOIN job_specs ON job_specs.job = jobs.id;
 
 CREATE VIEW task_queue AS
 SELECT jobs.id AS job, jobs.id::text || '.' || jobs.fence AS id, 'task-' || jobs.call_run::text AS task_id,
@@ -612,14 +731,14 @@ SELECT jobs.id AS job, jobs.id::text || '.' || jobs.fence AS id, 'task-' || jobs
             written_out(jobs.project, readable(job_specs.payload) -> 'params_in')
         ),
         'run_id', jobs.call_run::text || '.' || jobs.call_fence
-    )::text AS input_json,
+    )::jsonb AS input_json,
     CASE jobs.status WHEN 'canceled' THEN 'cancelled' ELSE jobs.status END AS status,
     coalesce(attempts.worker, '') AS worker_id,
-    jobs.created_at / 1000 AS created_at,
-    coalesce(attempts.started_at / 1000, 0) AS started_at,
-    coalesce(
-        least((readable(jobs.state) ->> 'lease_until')::bigint, (readable(jobs.state) ->> 'deadline')::bigint) / 1000, 0
-    ) AS timeout_at
+    calendar_time(jobs.created_at) AS created_at,
+    calendar_time(attempts.started_at) AS started_at,
+    calendar_time(least(
+        (readable(jobs.state) ->> 'lease_until')::bigint, (readable(jobs.state) ->> 'deadline')::bigint
+    )) AS timeout_at
 FROM jobs
     JOIN job_specs ON job_specs.job = jobs.id
     LEFT JOIN attempts ON attempts.job = jobs.id
@@ -630,14 +749,10 @@ WHERE jobs.call_run IS NOT NULL;
 CREATE VIEW task_runs AS
 SELECT shown.job, left(shown.job::text, 28) || lpad(to_hex(shown.number), 8, '0') AS id, shown.job::text AS task_id,
     shown.number AS attempt, CASE shown.status WHEN 'canceled' THEN 'cancelled' ELSE shown.status END AS status,
-    shown.worker AS worker_id,
-    to_char(to_timestamp(shown.started_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS started_at,
-    to_char(to_timestamp(shown.finished_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
-        AS finished_at,
-    shown.result, readable(shown.error) ->> 'message' AS error,
-    to_char(to_timestamp(shown.next_retry_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
-        AS next_retry_at,
-    to_char(to_timestamp(shown.created_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at
+    shown.worker AS worker_id, calendar_time(shown.started_at) AS started_at,
+    calendar_time(shown.finished_at) AS finished_at, readable(shown.result)::jsonb AS result,
+    readable(shown.error) ->> 'message' AS error, calendar_time(shown.next_retry_at) AS next_retry_at,
+    calendar_time(shown.created_at) AS created_at
 FROM (
     SELECT job, number, status, worker, created_at, started_at, finished_at, result, error, next_retry_at FROM attempts
     UNION ALL
@@ -645,13 +760,18 @@ FROM (
     WHERE fence = 0 AND is_open AND NOT EXISTS (SELECT 1 FROM attempts WHERE attempts.job = jobs.id)
 ) AS shown;
 
--- A worker counts as online for 15 seconds after its last heartbeat.
+-- A worker is online as the server that was last heard of judges it.
 CREATE VIEW workers AS
-SELECT project, id, name, url, kind, kind AS type, services, services AS services_json, queues, load, capacity,
-    registered_at,
-    beat_at, beat_at / 1000 AS last_heartbeat,
-    to_char(to_timestamp(beat_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS heartbeat_at,
-    CASE WHEN beat_at / 1000 >= extract(epoch FROM now()) - 15 THEN 'online' ELSE 'offline' END AS status
+SELECT project, id, name, url, kind AS type, readable(services)::jsonb AS services,
+    readable(services)::jsonb AS services_json, readable(queues)::jsonb AS queues, load, capacity,
+    calendar_time(registered_at) AS registered_at, calendar_time(beat_at) AS last_heartbeat,
+    calendar_time(beat_at) AS heartbeat_at,
+    CASE
+        WHEN beat_at > extract(epoch FROM clock_timestamp()) * 1000
+            - coalesce((SELECT worker_ttl_ms FROM servers ORDER BY servers.beat_at DESC LIMIT 1), 15000)
+        THEN 'online'
+        ELSE 'offline'
+    END AS status
 FROM registrations;
 
 -- One row per grant of a call, per visit of a node that makes no call, and per opening of a branch that is a flow. A node
@@ -673,7 +793,7 @@ WITH shown AS (
             WITH RECURSIVE numbered AS MATERIALIZED (
                 SELECT at, kind, node, event, event::json ->> 'visit' AS visit,
                     row_number() OVER (ORDER BY seq, place) AS n
-                FROM events WHERE events.run = runs.id
+                FROM run_events WHERE run_events.run = runs.id
             ),
             round AS MATERIALIZED (SELECT n, at FROM numbered WHERE kind IN ('retried', 'rerun')),
             later AS MATERIALIZED (
@@ -777,16 +897,16 @@ SELECT shown.run, shown.n,
             shown.own
         )
     END AS branch_id,
-    coalesce((shown.definition -> 'nodes' -> replace(shown.node, '"', '') -> 'prep')::text, '{}') AS prep_json,
-    coalesce((shown.beginning -> 'input')::text, shown.entered_with, 'null') AS exec_input_json,
-    coalesce((shown.ending -> 'output')::text, (shown.ending -> 'memo')::text, '') AS exec_output_json,
+    coalesce((shown.definition -> 'nodes' -> replace(shown.node, '"', '') -> 'prep')::jsonb, '{}'::jsonb) AS prep_json,
+    coalesce((shown.beginning -> 'input')::text, shown.entered_with, 'null')::jsonb AS exec_input_json,
+    coalesce(shown.ending -> 'output', shown.ending -> 'memo')::jsonb AS exec_output_json,
     coalesce(shown.ending -> 'fault' ->> 'message', '') AS error_text,
     coalesce(
         shown.ending ->> 'action', shown.ending ->> 'route',
         CASE WHEN shown.how = 'done' AND shown.around = '' THEN 'default' ELSE '' END
     ) AS action,
-    shown.began_at / 1000 AS started_at,
-    coalesce(shown.ended_at, shown.run_ended_at, 0) / 1000 AS finished_at,
+    calendar_time(shown.began_at) AS started_at,
+    calendar_time(coalesce(shown.ended_at, shown.run_ended_at)) AS finished_at,
     coalesce(shown.ending ->> 'worker', attempts.worker, '') AS worker_id,
     coalesce(registrations.url, '') AS worker_url,
     CASE
@@ -804,19 +924,20 @@ FROM shown
 CREATE VIEW workflows AS
 SELECT shown.flow, 'flow_' || replace(shown.flow::text, '-', '') AS id, NULL::text AS account_id, shown.name,
     shown.description,
-    coalesce((shown.definition -> 'nodes')::text, '[]') AS nodes,
-    coalesce((shown.definition -> 'edges')::text, '[]') AS edges,
-    coalesce((shown.definition -> 'variables')::text, '{}') AS variables,
+    coalesce((shown.definition -> 'nodes')::jsonb, '[]'::jsonb) AS nodes,
+    coalesce((shown.definition -> 'edges')::jsonb, '[]'::jsonb) AS edges,
+    coalesce((shown.definition -> 'variables')::jsonb, '{}'::jsonb) AS variables,
     shown.is_template,
-    to_char(to_timestamp(shown.created_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at,
-    to_char(to_timestamp(shown.updated_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS updated_at
+    calendar_time(shown.created_at) AS created_at,
+    calendar_time(shown.updated_at) AS updated_at
 FROM (
-    SELECT flows.id AS flow, flows.name, flows.description, flows.is_template, flows.created_at, flows.updated_at,
+    SELECT named_flows.id AS flow, named_flows.name, named_flows.description, named_flows.is_template,
+        named_flows.created_at, named_flows.updated_at,
         CASE
             WHEN versions.json IS NOT NULL THEN readable(versions.json)
             WHEN ltrim(versions.definition, E' \t\r\n') LIKE '{%' THEN readable(versions.definition)
         END AS definition
-    FROM flows LEFT JOIN versions ON versions.flow = flows.id AND versions.number = flows.latest
+    FROM named_flows LEFT JOIN versions ON versions.flow = named_flows.id AND versions.number = named_flows.latest
 ) AS shown;
 
 -- A workflow_task is a run. `node_states` has every node and branch with at least one event, by path. An open node is
@@ -826,12 +947,12 @@ CREATE VIEW workflow_tasks AS
 SELECT runs.id AS run, 'run_' || replace(runs.id::text, '-', '') AS id, runs.account AS account_id,
     'flow_' || replace(runs.flow::text, '-', '') AS workflow_id,
     coalesce(begun.event ->> 'exec_mode', 'all') AS exec_mode,
-    coalesce((begun.event -> 'start_node_ids')::text, '[]') AS start_node_ids,
+    coalesce((begun.event -> 'start_node_ids')::jsonb, '[]'::jsonb) AS start_node_ids,
     CASE WHEN runs.status IN ('waiting', 'paused', 'canceling') THEN 'running' ELSE runs.status END AS status,
     (
         WITH RECURSIVE numbered AS MATERIALIZED (
             SELECT at, kind, node, event, row_number() OVER (ORDER BY seq, place) AS n
-            FROM events WHERE events.run = runs.id
+            FROM run_events WHERE run_events.run = runs.id
         ),
         round AS MATERIALIZED (
             SELECT coalesce(max(n), 0) AS n FROM numbered WHERE kind IN ('retried', 'rerun')
@@ -907,85 +1028,28 @@ SELECT runs.id AS run, 'run_' || replace(runs.id::text, '-', '') AS id, runs.acc
                         to_timestamp((CASE WHEN is_open THEN runs.ended_at ELSE at END) / 1000.0) AT TIME ZONE 'UTC',
                         'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'
                     ) END
-                ))::text AS state
+                ))::jsonb AS state
             FROM judged
         )
-        SELECT '{' || coalesce(string_agg(to_json(node)::text || ':' || CASE
+        SELECT coalesce(jsonb_object_agg(node, CASE
             WHEN status = 'completed' AND last -> 'output' IS NOT NULL
-                THEN left(state, -1) || ',"output":' || (last -> 'output')::text || '}'
+                THEN state || jsonb_build_object('output', last -> 'output')
             ELSE state
-        END, ','), '') || '}'
+        END), '{}'::jsonb)
         FROM stated
     ) AS node_states,
-    -- The shared state of an open run is in the journal only: the params of its start or rerun, and the later writes of
-    -- nodes and signals. The output of a node with others inside is missing until the run ends.
-    coalesce(runs.shared, (
-        WITH RECURSIVE said AS MATERIALIZED (
-            SELECT kind, node, event::json AS event, row_number() OVER (ORDER BY seq, place) AS n FROM events
-            WHERE events.run = runs.id AND kind IN ('started', 'rerun', 'done', 'signaled')
-        ),
-        base AS MATERIALIZED (
-            SELECT n, coalesce(event -> 'shared', (
-                SELECT coalesce(said.event -> 'params', written_out(runs.project, said.event -> 'params_in'))
-                FROM versions WHERE id = runs.version AND form = 'dag'
-            ), '{}'::json) AS given FROM said
-            WHERE kind = 'started' OR (kind = 'rerun' AND event -> 'shared' IS NOT NULL) ORDER BY n DESC LIMIT 1
-        ),
-        -- The stored patterns are for GLOB of SQLite: `[*]` is a star, `[?]` a question mark, `[[]` a bracket.
-        writes AS MATERIALIZED (
-            SELECT one ->> 'node' AS node, replace(replace(replace(replace(replace(replace(replace(
-                    one ->> 'like', '\', '\\'), '%', '\%'), '_', '\_'), '*', '%'), '[%]', '*'), '[?]', '?'), '[[]', '['
-                ) AS pattern,
-                (one ->> 'depth')::integer AS depth, one ->> 'key' AS name, one -> 'path' AS path
-            FROM versions, json_array_elements(readable(versions.writes)) AS one WHERE versions.id = runs.version
-        ),
-        results AS MATERIALIZED (
-            SELECT n, node, event -> 'output' AS output FROM said
-            WHERE kind = 'done' AND n > (SELECT n FROM base) AND event -> 'output' IS NOT NULL
-        ),
-        results_written AS (
-            SELECT results.n, writes.name, writes.path, results.output
-            FROM results JOIN writes ON writes.node = results.node
-            UNION ALL
-            SELECT results.n, writes.name, writes.path, results.output
-            FROM writes JOIN results ON results.node LIKE writes.pattern
-                AND length(results.node) - length(replace(results.node, '/', '')) = writes.depth
-        ),
-        -- Each step follows one part of the path. Keys may have any characters; a missing key is null.
-        followed (n, name, value, path, at) AS (
-            SELECT n, name, output, path, 0 FROM results_written
-            WHERE json_array_length(path) = 0 OR json_typeof(output) = 'object'
-            UNION ALL
-            SELECT n, name, coalesce(CASE
-                WHEN json_typeof(value) = 'object' AND json_typeof(path -> at) = 'string' THEN value -> (path ->> at)
-                WHEN json_typeof(value) = 'array' AND path ->> at ~ '^[0-9]{1,9}$' THEN value -> (path ->> at)::integer
-            END, 'null'::json), path, at + 1
-            FROM followed WHERE at < json_array_length(path)
-        ),
-        written (n, name, value) AS (
-            SELECT base.n, one.key, one.value::text FROM base, json_each(
-                CASE WHEN json_typeof(base.given) = 'object' THEN base.given ELSE '{}'::json END
-            ) AS one
-            UNION ALL
-            SELECT n, name, value::text FROM followed WHERE at = json_array_length(path)
-            UNION ALL
-            SELECT n, event ->> 'key', coalesce((event -> 'value')::text, 'null') FROM said
-            WHERE kind = 'signaled' AND n > (SELECT n FROM base)
-        ),
-        newest AS (SELECT DISTINCT ON (name) name, value FROM written ORDER BY name, n DESC)
-        SELECT '{' || string_agg(to_json(name)::text || ':' || value, ',') || '}' FROM newest
-    ), '{}') AS runtime_variables,
+    (SELECT run_shared.shared FROM run_shared WHERE run_shared.run = runs.id) AS runtime_variables,
     runs.cost_estimated AS total_estimated_cost,
     runs.cost_actual AS total_actual_cost,
     readable(runs.error) ->> 'node' AS error_node_id,
     readable(runs.error) ->> 'message' AS error_message,
-    to_char(to_timestamp(begun.at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS started_at,
-    to_char(to_timestamp(runs.ended_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS completed_at,
-    to_char(to_timestamp(runs.created_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at,
-    to_char(to_timestamp(runs.updated_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS updated_at
+    calendar_time(begun.at) AS started_at,
+    calendar_time(runs.ended_at) AS completed_at,
+    calendar_time(runs.created_at) AS created_at,
+    calendar_time(runs.updated_at) AS updated_at
 FROM runs LEFT JOIN LATERAL (
-    SELECT events.at, events.event::json AS event FROM events
-    WHERE events.run = runs.id AND events.seq = 1 AND events.place = 0
+    SELECT run_events.at, run_events.event::json AS event FROM run_events
+    WHERE run_events.run = runs.id AND run_events.seq = 1 AND run_events.place = 0
 ) AS begun ON true;
 
 -- Events of runs as log lines, and the lines that workers wrote. `engine::log` makes the same lines in Rust.
@@ -1061,28 +1125,28 @@ SELECT told.run, 'run_' || replace(told.run::text, '-', '') || '.' || told.seq |
         ELSE told.kind
     END AS message,
     CASE told.kind
-        WHEN 'logged' THEN '{}'
+        WHEN 'logged' THEN '{}'::jsonb
         ELSE (
-            SELECT '{' || coalesce(string_agg(to_json(one.key)::text || ':' || one.value::text, ',' ORDER BY one.n), '') || '}'
-            FROM json_each(told.event) WITH ORDINALITY AS one (key, value, n)
+            SELECT coalesce(jsonb_object_agg(one.key, one.value), '{}'::jsonb)
+            FROM json_each(told.event) AS one (key, value)
             WHERE one.key NOT IN ('e', 'node', 'params', 'params_in', 'prices', 'rechecks', 'input', 'output', 'outputs', 'memo',
                 'result', 'shared', 'value', 'names') AND NOT (told.kind = 'granted' AND one.key = 'by')
         )
     END AS data,
-    to_char(to_timestamp(told.at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at
-FROM (SELECT run, seq, place, at, kind, node, event::json AS event FROM events) AS told
+    calendar_time(told.at) AS created_at
+FROM (SELECT run, seq, place, at, kind, node, event::json AS event FROM run_events) AS told
 WHERE told.kind <> 'judged' OR json_array_length(told.event -> 'dead') > 0
 UNION ALL
 SELECT logs.run, 'run_' || replace(logs.run::text, '-', '') || '.' || logs.entry || '.f' || logs.fence || '.-1',
-    'run_' || replace(logs.run::text, '-', ''), 'info', logs.node, logs.text, '{}',
-    to_char(to_timestamp(logs.at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+    'run_' || replace(logs.run::text, '-', ''), 'info', logs.node, logs.text, '{}'::jsonb,
+    calendar_time(logs.at)
 FROM logs
 WHERE logs.entry > 0 AND logs.text <> ''
 UNION ALL
 SELECT logs.run,
     'run_' || replace(logs.run::text, '-', '') || '.' || logs.entry || '.f' || logs.fence || '.' || line.n - 1,
     'run_' || replace(logs.run::text, '-', ''), line.value ->> 'level', logs.node, line.value ->> 'message',
-    coalesce(nullif((line.value -> 'data')::text, 'null'), '{}'),
-    to_char(to_timestamp(logs.at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+    coalesce(nullif((line.value -> 'data')::jsonb, 'null'::jsonb), '{}'::jsonb),
+    calendar_time(logs.at)
 FROM logs, json_array_elements(readable(logs.lines)) WITH ORDINALITY AS line (value, n)
 WHERE logs.entry > 0;

@@ -6,7 +6,7 @@
 -- Rows with a UUID of ours are keyed by that id and carry the column. Tables that belong to a run, a job or a schedule
 -- (journal, snapshots, logs, attempts, job_specs, firings) have the project of that row.
 
-CREATE TABLE flows (
+CREATE TABLE named_flows (
     id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
     project TEXT NOT NULL DEFAULT 'default',
     name TEXT NOT NULL,
@@ -17,8 +17,8 @@ CREATE TABLE flows (
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX flows_by_name ON flows (project, name, created_at, id);
-CREATE INDEX flows_by_creation ON flows (project, created_at, id);
+CREATE INDEX flows_by_name ON named_flows (project, name, created_at, id);
+CREATE INDEX flows_by_creation ON named_flows (project, created_at, id);
 
 CREATE TABLE versions (
     id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
@@ -34,7 +34,7 @@ CREATE TABLE versions (
     -- The definition as JSON, if it was given as YAML.
     json TEXT,
     -- The shared keys that results are written to, `[{node | like + depth, key, path}]`, without nodes that have others
-    -- inside. For the view `workflow_tasks`.
+    -- inside. For the view `run_shared`.
     writes TEXT
 ) STRICT;
 CREATE UNIQUE INDEX versions_by_number ON versions (flow, number);
@@ -443,7 +443,9 @@ CREATE TABLE servers (
     name TEXT NOT NULL,
     version TEXT NOT NULL,
     started_at INTEGER NOT NULL,
-    beat_at INTEGER NOT NULL
+    beat_at INTEGER NOT NULL,
+    -- For so long after its last heartbeat a worker counts as online.
+    worker_ttl_ms INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 -- Secrets that all servers share.
@@ -533,20 +535,26 @@ CREATE INDEX audit_by_who ON audit (project, who, seq);
 CREATE INDEX audit_by_what ON audit (project, what, seq);
 CREATE INDEX audit_by_subject ON audit (project, subject, seq);
 
--- Views for people, under the names and in the words of the documents that they know: a `task` is a run, a `node_run` an
--- attempt at a node, the `task_queue` the jobs of runs, a `task_run` an attempt at a job. Ids are text; times are
--- seconds since 1970, and RFC 3339 in `task_runs`, the `workflow…` views and `workers.heartbeat_at`. The id of a run or job as
--- bytes stands in `run` or `job`; a query by these columns uses an index.
+-- Views for people, under the names and in the words of the documents that they know: a `task` is a run or a job, a
+-- `node_run` an attempt at a node, the `task_queue` the jobs of runs, a `task_run` an attempt at a job. Ids and times are
+-- text, times in RFC 3339; structured content is JSON. The id of a run or job as bytes stands in `run` or `job`; a query by
+-- these columns uses an index.
 
--- A worker counts as online for 15 seconds after its last heartbeat.
+-- A worker is online as the server that was last heard of judges it.
 CREATE VIEW workers AS
-SELECT project, id, name, url, kind, kind AS type, services, services AS services_json, queues, load, capacity,
-    registered_at, beat_at, beat_at / 1000 AS last_heartbeat,
+SELECT project, id, name, url, kind AS type, services, services AS services_json, queues, load, capacity,
+    strftime('%Y-%m-%dT%H:%M:%fZ', registered_at / 1000.0, 'unixepoch') AS registered_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', beat_at / 1000.0, 'unixepoch') AS last_heartbeat,
     strftime('%Y-%m-%dT%H:%M:%fZ', beat_at / 1000.0, 'unixepoch') AS heartbeat_at,
-    CASE WHEN beat_at / 1000 >= unixepoch('now') - 15 THEN 'online' ELSE 'offline' END AS status
+    CASE
+        WHEN beat_at > (julianday('now') - 2440587.5) * 86400000
+            - coalesce((SELECT worker_ttl_ms FROM servers ORDER BY servers.beat_at DESC LIMIT 1), 15000)
+        THEN 'online'
+        ELSE 'offline'
+    END AS status
 FROM registrations;
 
--- The journal with its events written out. It takes four views because older SQLite shells limit the nesting depth.
+-- The journal with its events written out. It takes several views because older SQLite shells limit the nesting depth.
 CREATE VIEW entries_1 AS
 SELECT runs.id AS run, journal.seq, journal.v, journal.at, journal.command,
     replace(replace(replace(replace(replace(replace(replace(replace(journal.events,
@@ -586,7 +594,7 @@ SELECT run, seq, v, at, command,
         char(9), '{"e":"suspended","node":"') AS events
 FROM entries_2;
 
-CREATE VIEW entries AS
+CREATE VIEW entry_texts AS
 SELECT run, seq, v, at, command,
     replace(replace(replace(replace(replace(replace(replace(events,
         char(10), '{"e":"waiting","node":"'),
@@ -598,17 +606,23 @@ SELECT run, seq, v, at, command,
         char(16), '{"e":"signaled"') AS events
 FROM entries_3;
 
--- One row per event.
-CREATE VIEW events AS
-SELECT entries.run, entries.seq, one.key AS place, entries.at,
+CREATE VIEW entries AS
+SELECT run, seq, v, strftime('%Y-%m-%dT%H:%M:%fZ', at / 1000.0, 'unixepoch') AS at, command, events FROM entry_texts;
+
+-- One row per event, for other views: times are milliseconds.
+CREATE VIEW run_events AS
+SELECT entry_texts.run, entry_texts.seq, one.key AS place, entry_texts.at,
     one.value ->> '$.e' AS kind, one.value ->> '$.node' AS node, one.value AS event
-FROM entries JOIN json_each(entries.events) AS one;
+FROM entry_texts JOIN json_each(entry_texts.events) AS one;
+
+CREATE VIEW events AS
+SELECT run, seq, place, strftime('%Y-%m-%dT%H:%M:%fZ', at / 1000.0, 'unixepoch') AS at, kind, node, event FROM run_events;
 
 -- The parameters of the start of each run, and of each job that carries a call. In the stored form they are layers, and
 -- the strongest layer that has a field counts.
 CREATE VIEW start_params AS
 SELECT runs.id AS run, CASE
-        WHEN entries.events -> '$[0].params_in' IS NULL THEN entries.events -> '$[0].params'
+        WHEN entry_texts.events -> '$[0].params_in' IS NULL THEN entry_texts.events -> '$[0].params'
         ELSE (
             SELECT json_group_object(field.key, json(field.json)) FROM (
                 SELECT one.key, min(layer.key), CASE one.type
@@ -616,14 +630,14 @@ SELECT runs.id AS run, CASE
                         WHEN 'object' THEN one.value WHEN 'array' THEN one.value
                         ELSE json_quote(one.value)
                     END AS json
-                FROM json_each(entries.events -> '$[0].params_in') AS layer
+                FROM json_each(entry_texts.events -> '$[0].params_in') AS layer
                     LEFT JOIN blobs ON blobs.project = runs.project AND blobs.hash = layer.value ->> '$.blob'
                     JOIN json_each(coalesce(CAST(blobs.bytes AS TEXT), layer.value -> '$.inline')) AS one
                 GROUP BY one.key
             ) AS field
         )
     END AS params
-FROM runs JOIN entries ON entries.run = runs.id AND entries.seq = 1;
+FROM runs JOIN entry_texts ON entry_texts.run = runs.id AND entry_texts.seq = 1;
 
 CREATE VIEW call_params AS
 SELECT jobs.id AS job, CASE
@@ -644,12 +658,112 @@ SELECT jobs.id AS job, CASE
     END AS params
 FROM jobs JOIN job_specs ON job_specs.job = jobs.id WHERE jobs.call_run IS NOT NULL;
 
+-- The shared state of each run. That of an open run is in the journal only: the params of its start or rerun, and the
+-- later writes of nodes and signals. The output of a node with others inside is missing until the run ends.
+CREATE VIEW run_shared AS
+SELECT runs.id AS run, coalesce(runs.shared, (
+    WITH RECURSIVE said AS MATERIALIZED (
+        SELECT kind, node, event, row_number() OVER (ORDER BY seq, place) AS n FROM run_events
+        WHERE run_events.run = runs.id AND kind IN ('started', 'rerun', 'done', 'signaled')
+    ),
+    base AS MATERIALIZED (
+        SELECT n, coalesce(event -> '$.shared', (
+            SELECT start_params.params FROM versions, start_params
+            WHERE versions.id = runs.version AND versions.form = 'dag' AND start_params.run = runs.id
+        ), '{}') AS given FROM said
+        WHERE kind = 'started' OR (kind = 'rerun' AND event -> '$.shared' IS NOT NULL) ORDER BY n DESC LIMIT 1
+    ),
+    writes AS MATERIALIZED (
+        SELECT one.value ->> '$.node' AS node, one.value ->> '$.like' AS pattern, one.value ->> '$.depth' AS depth,
+            one.value ->> '$.key' AS name, one.value -> '$.path' AS path
+        FROM versions, json_each(versions.writes) AS one WHERE versions.id = runs.version
+    ),
+    results AS MATERIALIZED (
+        SELECT n, node, event -> '$.output' AS output FROM said
+        WHERE kind = 'done' AND n > (SELECT n FROM base) AND event -> '$.output' IS NOT NULL
+    ),
+    results_written AS (
+        SELECT results.n, writes.name, writes.path, results.output
+        FROM results JOIN writes ON writes.node = results.node
+        UNION ALL
+        SELECT results.n, writes.name, writes.path, results.output
+        FROM writes JOIN results ON results.node GLOB writes.pattern
+            AND length(results.node) - length(replace(results.node, '/', '')) = writes.depth
+    ),
+    -- Each step follows one part of the path. Keys may have any characters; a missing key is null.
+    followed (n, name, value, path, n_parts, at) AS (
+        SELECT n, name, output, path, json_array_length(path), 0 FROM results_written
+        WHERE path = '[]' OR json_type(output) = 'object'
+        UNION ALL
+        SELECT n, name, coalesce((
+            SELECT CASE
+                WHEN one.type IN ('true', 'false', 'null') THEN one.type
+                WHEN one.type = 'text' THEN json_quote(one.value)
+                ELSE one.value
+            END
+            FROM json_each(followed.value) AS one
+            WHERE one.key = followed.path ->> followed.at
+                OR (typeof(one.key) = 'integer' AND CAST(one.key AS TEXT) = followed.path ->> followed.at)
+        ), 'null'), path, n_parts, at + 1
+        FROM followed WHERE at < n_parts
+    ),
+    written (n, name, type, value) AS (
+        SELECT base.n, one.key, one.type, one.value FROM base, json_each(base.given) AS one
+        UNION ALL
+        SELECT n, name, 'object', value FROM followed WHERE at = n_parts
+        UNION ALL
+        SELECT n, event ->> '$.key', 'object', coalesce(event -> '$.value', 'null') FROM said
+        WHERE kind = 'signaled' AND n > (SELECT n FROM base)
+    ),
+    newest AS (SELECT name, type, value, max(n) FROM written GROUP BY name)
+    SELECT json_group_object(name, json(CASE
+        WHEN type IN ('true', 'false', 'null') THEN type
+        WHEN type = 'text' THEN json_quote(value)
+        ELSE value
+    END)) FROM newest
+), '{}') AS shared
+FROM runs;
+
+-- For each open run, the retries that are due later: `{node: {attempt, next_try_at, error}}`.
+CREATE VIEW run_retries AS
+SELECT runs.id AS run, (
+    WITH seen AS MATERIALIZED (
+        SELECT kind, node, event, row_number() OVER (ORDER BY seq, place) AS n FROM run_events
+        WHERE run_events.run = runs.id AND kind IN ('retried', 'rerun', 'entered', 'granted', 'opened', 'waiting',
+            'deferred', 'suspended', 'done', 'failed', 'skipped', 'dropped')
+    ),
+    newest AS (
+        SELECT node, max(n) AS n, max(CASE kind WHEN 'granted' THEN event ->> '$.attempt' END) AS attempt FROM seen
+        WHERE node IS NOT NULL AND n > (SELECT coalesce(max(n), 0) FROM seen WHERE kind IN ('retried', 'rerun'))
+        GROUP BY node
+    )
+    SELECT json_group_object(newest.node, json_object(
+        'attempt', coalesce(newest.attempt, 0) + 1, 'next_try_at', seen.event ->> '$.until',
+        'error', seen.event ->> '$.fault.message'
+    ))
+    FROM newest JOIN seen ON seen.n = newest.n WHERE seen.kind = 'deferred'
+) AS retries
+FROM runs WHERE runs.ended_at IS NULL;
+
+-- A task is a run or a job. Columns that do not apply are null. A plus or a cast gives a column the same affinity in both
+-- halves, so that SQLite takes them apart and computes only the columns that a query names.
 CREATE VIEW tasks AS
-SELECT runs.id AS run,
+SELECT +runs.id AS run, NULL AS job,
     'task-' || lower(
         hex(substr(runs.id, 1, 4)) || '-' || hex(substr(runs.id, 5, 2)) || '-'
         || hex(substr(runs.id, 7, 2)) || '-' || hex(substr(runs.id, 9, 2)) || '-' || hex(substr(runs.id, 11))
     ) AS id,
+    +named_flows.name AS name, 'run' AS type, NULL AS queue_name, NULL AS priority, NULL AS payload,
+    NULL AS max_retries,
+    CASE
+        WHEN runs.status = 'running' AND runs.owner_server IS NULL THEN 'waiting_queue'
+        WHEN runs.status = 'waiting' AND runs.step_count = 0 THEN 'pending'
+        WHEN runs.status = 'waiting' OR runs.status = 'paused' THEN 'running'
+        ELSE runs.status
+    END AS status,
+    NULL AS dedup_key, NULL AS run_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', runs.created_at / 1000.0, 'unixepoch') AS created_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', runs.updated_at / 1000.0, 'unixepoch') AS updated_at,
     'ver-' || lower(
         hex(substr(runs.version, 1, 4)) || '-' || hex(substr(runs.version, 5, 2)) || '-'
         || hex(substr(runs.version, 7, 2)) || '-' || hex(substr(runs.version, 9, 2)) || '-' || hex(substr(runs.version, 11))
@@ -658,32 +772,51 @@ SELECT runs.id AS run,
         hex(substr(runs.flow, 1, 4)) || '-' || hex(substr(runs.flow, 5, 2)) || '-'
         || hex(substr(runs.flow, 7, 2)) || '-' || hex(substr(runs.flow, 9, 2)) || '-' || hex(substr(runs.flow, 11))
     ) AS flow_id,
-    flows.name AS flow_name,
-    versions.number AS flow_version,
-    CASE
-        WHEN runs.status = 'running' AND runs.owner_server IS NULL THEN 'waiting_queue'
-        WHEN runs.status = 'waiting' AND runs.step_count = 0 THEN 'pending'
-        WHEN runs.status = 'waiting' OR runs.status = 'paused' THEN 'running'
-        ELSE runs.status
-    END AS status,
+    +named_flows.name AS flow_name, +versions.number AS flow_version,
     coalesce(
         (SELECT start_params.params FROM start_params WHERE start_params.run = runs.id), '{}'
     ) AS params_json,
-    -- The shared state of an open run is in the journal only.
-    coalesce(runs.shared, '{}') AS shared_json,
+    coalesce((SELECT run_shared.shared FROM run_shared WHERE run_shared.run = runs.id), '{}') AS shared_json,
     coalesce(runs.node, '') AS current_node_key,
     coalesce(runs.action, '') AS last_action,
-    runs.step_count,
-    '{}' AS retry_state_json,
+    +runs.step_count AS step_count,
+    coalesce((SELECT run_retries.retries FROM run_retries WHERE run_retries.run = runs.id), '{}') AS retry_state_json,
     coalesce(servers.name, '') AS lease_owner,
-    coalesce((servers.beat_at + 10000) / 1000, 0) AS lease_expiry,
-    coalesce(runs.request, '') AS request_id,
-    runs.created_at / 1000 AS created_at,
-    runs.updated_at / 1000 AS updated_at
+    strftime('%Y-%m-%dT%H:%M:%fZ', (servers.beat_at + 10000) / 1000.0, 'unixepoch') AS lease_expiry,
+    coalesce(runs.request, '') AS request_id
 FROM runs
-    LEFT JOIN flows ON flows.id = runs.flow
+    LEFT JOIN named_flows ON named_flows.id = runs.flow
     LEFT JOIN versions ON versions.id = runs.version
-    LEFT JOIN servers ON servers.id = runs.owner_server AND servers.epoch = runs.owner_epoch;
+    LEFT JOIN servers ON servers.id = runs.owner_server AND servers.epoch = runs.owner_epoch
+UNION ALL
+SELECT NULL, +jobs.id,
+    lower(
+        hex(substr(jobs.id, 1, 4)) || '-' || hex(substr(jobs.id, 5, 2)) || '-'
+        || hex(substr(jobs.id, 7, 2)) || '-' || hex(substr(jobs.id, 9, 2)) || '-' || hex(substr(jobs.id, 11))
+    ),
+    +jobs.name, iif(jobs.schedule IS NULL AND job_specs.spec ->> '$.run_at' IS NULL, 'immediate', 'scheduled'),
+    +jobs.queue, +jobs.priority, +job_specs.payload, job_specs.spec ->> '$.max_retries',
+    CASE jobs.status
+        WHEN 'running' THEN 'queued' WHEN 'suspended' THEN 'queued' WHEN 'retrying' THEN 'queued'
+        WHEN 'canceled' THEN 'cancelled'
+        ELSE jobs.status
+    END,
+    job_specs.spec ->> '$.dedup_key', strftime('%Y-%m-%dT%H:%M:%fZ', (job_specs.spec ->> '$.run_at') / 1000.0, 'unixepoch'),
+    strftime('%Y-%m-%dT%H:%M:%fZ', jobs.created_at / 1000.0, 'unixepoch'),
+    strftime('%Y-%m-%dT%H:%M:%fZ', jobs.updated_at / 1000.0, 'unixepoch'),
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM jobs JOIN job_specs ON job_specs.job = jobs.id;
+
+CREATE VIEW flows AS
+SELECT id AS flow,
+    'flow-' || lower(
+        hex(substr(id, 1, 4)) || '-' || hex(substr(id, 5, 2)) || '-'
+        || hex(substr(id, 7, 2)) || '-' || hex(substr(id, 9, 2)) || '-' || hex(substr(id, 11))
+    ) AS id,
+    name, description, labels, is_template, latest AS latest_version,
+    strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch') AS created_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', updated_at / 1000.0, 'unixepoch') AS updated_at
+FROM named_flows;
 
 CREATE VIEW flow_versions AS
 SELECT versions.flow,
@@ -696,9 +829,9 @@ SELECT versions.flow,
         || hex(substr(versions.flow, 7, 2)) || '-' || hex(substr(versions.flow, 9, 2)) || '-' || hex(substr(versions.flow, 11))
     ) AS flow_id,
     versions.number AS version,
-    versions.definition AS definition_json,
+    coalesce(versions.json, CASE WHEN json_valid(versions.definition) THEN versions.definition END) AS definition_json,
     versions.status,
-    versions.created_at / 1000 AS created_at
+    strftime('%Y-%m-%dT%H:%M:%fZ', versions.created_at / 1000.0, 'unixepoch') AS created_at
 FROM versions;
 
 CREATE VIEW task_queue AS
@@ -725,10 +858,11 @@ SELECT jobs.id AS job,
     ) AS input_json,
     CASE jobs.status WHEN 'canceled' THEN 'cancelled' ELSE jobs.status END AS status,
     coalesce(attempts.worker, '') AS worker_id,
-    jobs.created_at / 1000 AS created_at,
-    coalesce(attempts.started_at / 1000, 0) AS started_at,
-    coalesce(min(jobs.state ->> '$.lease_until', coalesce(jobs.state ->> '$.deadline', jobs.state ->> '$.lease_until'))
-        / 1000, 0) AS timeout_at
+    strftime('%Y-%m-%dT%H:%M:%fZ', jobs.created_at / 1000.0, 'unixepoch') AS created_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', attempts.started_at / 1000.0, 'unixepoch') AS started_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', min(
+        jobs.state ->> '$.lease_until', coalesce(jobs.state ->> '$.deadline', jobs.state ->> '$.lease_until')
+    ) / 1000.0, 'unixepoch') AS timeout_at
 FROM jobs
     JOIN job_specs ON job_specs.job = jobs.id
     LEFT JOIN attempts ON attempts.job = jobs.id
@@ -765,7 +899,7 @@ WITH shown AS (
             WITH RECURSIVE numbered AS MATERIALIZED (
                 SELECT at, kind, node, event, event ->> '$.visit' AS visit,
                     row_number() OVER (ORDER BY seq, place) AS n
-                FROM events WHERE events.run = runs.id
+                FROM run_events WHERE run_events.run = runs.id
             ),
             round AS MATERIALIZED (SELECT n, at FROM numbered WHERE kind IN ('retried', 'rerun')),
             later AS MATERIALIZED (
@@ -853,8 +987,8 @@ SELECT shown.run, shown.n,
         WHEN shown.how = 'dropped' THEN 'canceled'
         -- It was asked again: that one answered, though not with a result.
         WHEN shown.how = 'suspended' AND EXISTS (
-            SELECT 1 FROM events WHERE events.run = shown.run AND events.node = shown.node
-                AND events.kind = 'granted' AND events.event ->> '$.fence' > shown.fence
+            SELECT 1 FROM run_events WHERE run_events.run = shown.run AND run_events.node = shown.node
+                AND run_events.kind = 'granted' AND run_events.event ->> '$.fence' > shown.fence
         ) THEN 'ok'
         WHEN shown.run_ended_at IS NOT NULL THEN 'canceled'
         WHEN jobs.status = 'running' OR jobs.id IS NULL THEN 'running'
@@ -881,14 +1015,14 @@ SELECT shown.run, shown.n,
     END AS branch_id,
     coalesce(shown.definition -> ('$.nodes."' || replace(shown.node, '"', '') || '".prep'), '{}') AS prep_json,
     coalesce(shown.beginning -> '$.input', shown.entered_with, 'null') AS exec_input_json,
-    coalesce(shown.ending -> '$.output', shown.ending -> '$.memo', '') AS exec_output_json,
+    coalesce(shown.ending -> '$.output', shown.ending -> '$.memo') AS exec_output_json,
     coalesce(shown.ending ->> '$.fault.message', '') AS error_text,
     coalesce(
         shown.ending ->> '$.action', shown.ending ->> '$.route',
         CASE WHEN shown.how = 'done' AND shown.around = '' THEN 'default' ELSE '' END
     ) AS action,
-    shown.began_at / 1000 AS started_at,
-    coalesce(shown.ended_at, shown.run_ended_at, 0) / 1000 AS finished_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', shown.began_at / 1000.0, 'unixepoch') AS started_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', coalesce(shown.ended_at, shown.run_ended_at) / 1000.0, 'unixepoch') AS finished_at,
     coalesce(shown.ending ->> '$.worker', attempts.worker, '') AS worker_id,
     coalesce(registrations.url, '') AS worker_url,
     CASE
@@ -939,9 +1073,10 @@ SELECT shown.flow, 'flow_' || lower(hex(shown.flow)) AS id, NULL AS account_id, 
     strftime('%Y-%m-%dT%H:%M:%fZ', shown.created_at / 1000.0, 'unixepoch') AS created_at,
     strftime('%Y-%m-%dT%H:%M:%fZ', shown.updated_at / 1000.0, 'unixepoch') AS updated_at
 FROM (
-    SELECT flows.id AS flow, flows.name, flows.description, flows.is_template, flows.created_at, flows.updated_at,
+    SELECT named_flows.id AS flow, named_flows.name, named_flows.description, named_flows.is_template,
+        named_flows.created_at, named_flows.updated_at,
         coalesce(versions.json, CASE WHEN json_valid(versions.definition) THEN versions.definition END) AS definition
-    FROM flows LEFT JOIN versions ON versions.flow = flows.id AND versions.number = flows.latest
+    FROM named_flows LEFT JOIN versions ON versions.flow = named_flows.id AND versions.number = named_flows.latest
 ) AS shown;
 
 -- A workflow_task is a run. `node_states` has every node and branch with at least one event, by path. An open node is
@@ -956,7 +1091,7 @@ SELECT runs.id AS run, 'run_' || lower(hex(runs.id)) AS id, runs.account AS acco
     (
         WITH RECURSIVE numbered AS MATERIALIZED (
             SELECT at, kind, node, event, row_number() OVER (ORDER BY seq, place) AS n
-            FROM events WHERE events.run = runs.id
+            FROM run_events WHERE run_events.run = runs.id
         ),
         round AS MATERIALIZED (
             SELECT coalesce(max(n), 0) AS n FROM numbered WHERE kind IN ('retried', 'rerun')
@@ -1037,69 +1172,7 @@ SELECT runs.id AS run, 'run_' || lower(hex(runs.id)) AS id, runs.account AS acco
         END))
         FROM stated
     ) AS node_states,
-    -- The shared state of an open run is in the journal only: the params of its start or rerun, and the later writes of
-    -- nodes and signals. The output of a node with others inside is missing until the run ends.
-    coalesce(runs.shared, (
-        WITH RECURSIVE said AS MATERIALIZED (
-            SELECT kind, node, event, row_number() OVER (ORDER BY seq, place) AS n FROM events
-            WHERE events.run = runs.id AND kind IN ('started', 'rerun', 'done', 'signaled')
-        ),
-        base AS MATERIALIZED (
-            SELECT n, coalesce(event -> '$.shared', (
-                SELECT start_params.params FROM versions, start_params
-                WHERE versions.id = runs.version AND versions.form = 'dag' AND start_params.run = runs.id
-            ), '{}') AS given FROM said
-            WHERE kind = 'started' OR (kind = 'rerun' AND event -> '$.shared' IS NOT NULL) ORDER BY n DESC LIMIT 1
-        ),
-        writes AS MATERIALIZED (
-            SELECT one.value ->> '$.node' AS node, one.value ->> '$.like' AS pattern, one.value ->> '$.depth' AS depth,
-                one.value ->> '$.key' AS name, one.value -> '$.path' AS path
-            FROM versions, json_each(versions.writes) AS one WHERE versions.id = runs.version
-        ),
-        results AS MATERIALIZED (
-            SELECT n, node, event -> '$.output' AS output FROM said
-            WHERE kind = 'done' AND n > (SELECT n FROM base) AND event -> '$.output' IS NOT NULL
-        ),
-        results_written AS (
-            SELECT results.n, writes.name, writes.path, results.output
-            FROM results JOIN writes ON writes.node = results.node
-            UNION ALL
-            SELECT results.n, writes.name, writes.path, results.output
-            FROM writes JOIN results ON results.node GLOB writes.pattern
-                AND length(results.node) - length(replace(results.node, '/', '')) = writes.depth
-        ),
-        -- Each step follows one part of the path. Keys may have any characters; a missing key is null.
-        followed (n, name, value, path, n_parts, at) AS (
-            SELECT n, name, output, path, json_array_length(path), 0 FROM results_written
-            WHERE path = '[]' OR json_type(output) = 'object'
-            UNION ALL
-            SELECT n, name, coalesce((
-                SELECT CASE
-                    WHEN one.type IN ('true', 'false', 'null') THEN one.type
-                    WHEN one.type = 'text' THEN json_quote(one.value)
-                    ELSE one.value
-                END
-                FROM json_each(followed.value) AS one
-                WHERE one.key = followed.path ->> followed.at
-                    OR (typeof(one.key) = 'integer' AND CAST(one.key AS TEXT) = followed.path ->> followed.at)
-            ), 'null'), path, n_parts, at + 1
-            FROM followed WHERE at < n_parts
-        ),
-        written (n, name, type, value) AS (
-            SELECT base.n, one.key, one.type, one.value FROM base, json_each(base.given) AS one
-            UNION ALL
-            SELECT n, name, 'object', value FROM followed WHERE at = n_parts
-            UNION ALL
-            SELECT n, event ->> '$.key', 'object', coalesce(event -> '$.value', 'null') FROM said
-            WHERE kind = 'signaled' AND n > (SELECT n FROM base)
-        ),
-        newest AS (SELECT name, type, value, max(n) FROM written GROUP BY name)
-        SELECT json_group_object(name, json(CASE
-            WHEN type IN ('true', 'false', 'null') THEN type
-            WHEN type = 'text' THEN json_quote(value)
-            ELSE value
-        END)) FROM newest
-    ), '{}') AS runtime_variables,
+    (SELECT run_shared.shared FROM run_shared WHERE run_shared.run = runs.id) AS runtime_variables,
     runs.cost_estimated AS total_estimated_cost,
     runs.cost_actual AS total_actual_cost,
     runs.error ->> '$.node' AS error_node_id,
@@ -1108,7 +1181,7 @@ SELECT runs.id AS run, 'run_' || lower(hex(runs.id)) AS id, runs.account AS acco
     strftime('%Y-%m-%dT%H:%M:%fZ', runs.ended_at / 1000.0, 'unixepoch') AS completed_at,
     strftime('%Y-%m-%dT%H:%M:%fZ', runs.created_at / 1000.0, 'unixepoch') AS created_at,
     strftime('%Y-%m-%dT%H:%M:%fZ', runs.updated_at / 1000.0, 'unixepoch') AS updated_at
-FROM runs LEFT JOIN events AS begun ON begun.run = runs.id AND begun.seq = 1 AND begun.place = 0;
+FROM runs LEFT JOIN run_events AS begun ON begun.run = runs.id AND begun.seq = 1 AND begun.place = 0;
 
 -- Events of runs as log lines, and the lines that workers wrote. `engine::log` makes the same lines in Rust.
 CREATE VIEW workflow_logs AS
@@ -1184,7 +1257,7 @@ SELECT told.run, 'run_' || lower(hex(told.run)) || '.' || told.seq || '.' || tol
             iif(told.kind = 'granted', '$.by', '$.e'))
     END AS data,
     strftime('%Y-%m-%dT%H:%M:%fZ', told.at / 1000.0, 'unixepoch') AS created_at
-FROM events AS told
+FROM run_events AS told
 WHERE told.kind <> 'judged' OR json_array_length(told.event, '$.dead') > 0
 UNION ALL
 SELECT logs.run, 'run_' || lower(hex(logs.run)) || '.' || logs.entry || '.f' || logs.fence || '.' || '-1',

@@ -57,7 +57,7 @@ macro_rules! tables {
 
 /// All tables, in the order in which they are copied: referenced tables come first.
 pub(crate) const TABLES: &[Table] = tables! {
-    flows by (id) { project: Text, id: Id, name description labels: Text, is_template: Flag, latest created_at updated_at: Number }
+    named_flows by (id) { project: Text, id: Id, name description labels: Text, is_template: Flag, latest created_at updated_at: Number }
     versions by (id) {
         project: Text, id flow: Id, number: Number, definition form: Text, lenient: Flag, status note: Text, created_at: Number,
         json writes: Text,
@@ -108,7 +108,7 @@ pub(crate) const TABLES: &[Table] = tables! {
         schedule: Id, slot: Number, is_manual is_run: Flag, started: Id, is_running: Flag,
     }
     logs by (run, entry, fence) { run: Id, entry fence: Number, node: Text, at: Number, text lines: Text }
-    servers by (id) { id: Id, epoch: Number, name version: Text, started_at beat_at: Number }
+    servers by (id) { id: Id, epoch: Number, name version: Text, started_at beat_at worker_ttl_ms: Number }
     store_keys by (name) { name: Text, bytes: Bytes }
     registrations by (project, id) {
         project: Text, id name url kind services queues: Text, load capacity: Number, is_draining: Flag,

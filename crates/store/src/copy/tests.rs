@@ -134,7 +134,7 @@ fn the_target_of_an_unfinished_copy_is_refused_until_it_is_copied_again() {
                 }
             }
             let error = copied(&from, &to).await.unwrap_err();
-            assert!(matches!(error, CopyError::NotEmpty { table: "flows", .. }), "{error}");
+            assert!(matches!(error, CopyError::NotEmpty { table: "named_flows", .. }), "{error}");
         }
     });
 }
@@ -161,7 +161,7 @@ fn a_difference_is_found_to_the_last_column() {
         tally.add(&row("as it was"));
         let copy = Copy { from: &from, source: &*source, to: &to, target: &*target };
         let compared = copy.compare(table, tally, &mut |_| {}).await.unwrap();
-        assert_eq!(compared, Compared { table: "flows", n_from: 1, n_to: 1, is_same: false });
+        assert_eq!(compared, Compared { table: "named_flows", n_from: 1, n_to: 1, is_same: false });
     });
 }
 

@@ -13,7 +13,7 @@ use super::state::{MemoryState, ProjectTables};
 use crate::account::{LedgerQuery, LedgerRow};
 use crate::audit::{AuditQuery, AuditRow};
 use crate::error::StoreError;
-use crate::job::{JobQuery, JobRow, ReadyCursor, ReadyQuery, due_at};
+use crate::job::{JobOutline, JobQuery, JobRow, OutlineQuery, ReadyCursor, ReadyQuery, due_at};
 use crate::log::{LOGS_MAX, LogRow, LogsOf};
 use crate::outbox::{Message, MessageId, OutboxCursor, Party, Undelivered, WaitingTree};
 use crate::page::{LineOrder, Order, Page, Part, cut};
@@ -182,6 +182,33 @@ impl ProjectTables {
 
     pub(super) fn ready_cursors(&self, query: ReadyQuery) -> Result<Vec<ReadyCursor>, StoreError> {
         Ok(self.ready(query)?.iter().map(JobRow::ready_cursor).collect())
+    }
+
+    pub(super) fn job_outlines(&self, query: OutlineQuery) -> Result<Vec<JobOutline>, StoreError> {
+        let mut rows: Vec<&JobRow> = match &query {
+            OutlineQuery::Ids(ids) => ids.iter().filter_map(|id| self.jobs.get(id)).collect(),
+            OutlineQuery::Delayed { queue, now, .. } => {
+                let is_delayed =
+                    |row: &&JobRow| row.job.spec.queue == *queue && due_at(&row.job) > Some(*now);
+                self.jobs.values().filter(is_delayed).collect()
+            }
+            OutlineQuery::DeadLetters { queue, .. } => {
+                let is_dead = |row: &&JobRow| row.job.spec.queue == *queue && row.job.is_dead_letter();
+                self.jobs.values().filter(is_dead).collect()
+            }
+        };
+        match query {
+            OutlineQuery::Ids(_) => {}
+            OutlineQuery::Delayed { limit, .. } => {
+                rows.sort_by_key(|row| due_at(&row.job));
+                rows.truncate(limit);
+            }
+            OutlineQuery::DeadLetters { limit, .. } => {
+                rows.sort_by_key(|row| Reverse((row.job.created_at, row.id())));
+                rows.truncate(limit);
+            }
+        }
+        Ok(rows.into_iter().cloned().map(JobOutline::of).collect())
     }
 
     pub(super) fn logs(&self, run: RunId, of: LogsOf) -> Result<Vec<LogRow>, StoreError> {

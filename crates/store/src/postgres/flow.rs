@@ -21,7 +21,7 @@ use crate::table;
 macro_rules! flows {
     ($where:literal) => {
         concat!(
-            "SELECT id, name, description, labels, is_template, latest, created_at, updated_at FROM flows",
+            "SELECT id, name, description, labels, is_template, latest, created_at, updated_at FROM named_flows",
             $where
         )
     };
@@ -30,7 +30,7 @@ macro_rules! flows {
 const SOURCE: Source<FlowRow, FlowId> = Source {
     table: table::FLOWS,
     select: flows!(""),
-    count: "SELECT count(*) FROM flows",
+    count: "SELECT count(*) FROM named_flows",
     read,
     place: |row, order| match order {
         Order::Newest | Order::Oldest => (row.created_at, row.id),
@@ -48,16 +48,15 @@ macro_rules! versions {
 }
 
 // A transaction that adds a version locks the flow: so its versions are numbered in order.
-const LATEST: &str = "SELECT latest FROM flows WHERE id = $1 AND project = $2 FOR UPDATE";
+const LATEST: &str = "SELECT latest FROM named_flows WHERE id = $1 AND project = $2 FOR UPDATE";
 const TAKE_NAME: &str = "INSERT INTO flow_names (name, project) VALUES ($1, $2) ON CONFLICT (project, name) DO UPDATE SET name = excluded.name";
-const NAMED: &str = "SELECT id FROM flows WHERE name = $1 AND project = $2 ORDER BY id LIMIT 1";
+const NAMED: &str = "SELECT id FROM named_flows WHERE name = $1 AND project = $2 ORDER BY id LIMIT 1";
 const NUMBERED: &str = "SELECT 1 FROM versions WHERE flow = $1 AND number = $2";
-const CREATE: &str = "INSERT INTO flows (id, name, description, labels, is_template, latest, created_at, \
+const CREATE: &str = "INSERT INTO named_flows (id, name, description, labels, is_template, latest, created_at, \
      updated_at, project) VALUES ($1, $2, $3, $4, $5, 0, $6, $6, $7)";
 const PUBLISH: &str = "INSERT INTO versions (id, flow, number, definition, form, lenient, status, note, \
      created_at, json, writes, project) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
-const RAISE: &str =
-    "UPDATE flows SET latest = greatest(latest, $2), updated_at = greatest(updated_at, $3) WHERE id = $1";
+const RAISE: &str = "UPDATE named_flows SET latest = greatest(latest, $2), updated_at = greatest(updated_at, $3) WHERE id = $1";
 const FLOW: &str = flows!(" WHERE id = $1 AND project = $2");
 const FLOW_NAMED: &str = flows!(" WHERE name = $1 AND project = $2 ORDER BY created_at, id LIMIT 1");
 const VERSION: &str = versions!("WHERE id = $1 AND project = $2");

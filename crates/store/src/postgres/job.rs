@@ -27,6 +27,7 @@ macro_rules! rows_of {
 
 mod change;
 mod keys;
+mod outline;
 mod ready;
 
 use tokio_postgres::Row;
@@ -55,6 +56,9 @@ pub(super) use change::{
 #[cfg(test)]
 pub(super) use keys::ALL as KEYS;
 pub(super) use keys::{held, ready_by_key};
+#[cfg(test)]
+pub(super) use outline::ALL as OUTLINES;
+pub(super) use outline::job_outlines;
 #[cfg(test)]
 pub(super) use ready::ALL as READY;
 pub(super) use ready::{ready, ready_cursors};

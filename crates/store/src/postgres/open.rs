@@ -46,11 +46,13 @@ impl Postgres {
         has_to_be_whole: bool,
     ) -> Result<Postgres, StoreError> {
         let config = reach(address).await?;
+        let shown = address::shown(&config);
         let readers = link::pool(config.clone(), durability, Purpose::Any, READERS)?;
         let askers = link::pool(config.clone(), durability, Purpose::ByKey, ASKERS)?;
         let writers = link::pool(config.clone(), durability, Purpose::ByKey, WRITERS)?;
         let db = Link::take(&readers).await?;
         address::check(&db).await?;
+        schema::check_owner(&db, &shown).await?;
         if has_to_be_whole {
             // Already before anything is waited for that a copy holds.
             schema::check_finished(&db).await?;

@@ -19,6 +19,13 @@ const MIGRATIONS: [Migration; 1] =
     [Migration { name: "0001_first", sql: include_str!("../../migrations/postgres/0001_first.sql") }];
 
 const IS_THERE: &str = "SELECT to_regclass('migrations') IS NOT NULL";
+// The columns of our table of migrations that the database has, and some relation in it that no extension made.
+const OWNER: &str = "SELECT (SELECT count(*) FROM pg_attribute WHERE attrelid = to_regclass('migrations') \
+     AND attname IN ('number', 'name', 'checksum') AND NOT attisdropped), \
+     (SELECT min(relname::text) FROM pg_class WHERE relnamespace = to_regnamespace(current_schema()::text) \
+     AND relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT EXISTS (SELECT 1 FROM pg_depend \
+     WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND deptype = 'e'))";
+const N_OWN_COLUMNS: i64 = 3;
 const CREATE: &str = "CREATE TABLE IF NOT EXISTS migrations (\
      number bigint PRIMARY KEY, name text COLLATE \"C\" NOT NULL, checksum bigint NOT NULL)";
 // Number 0 is no migration: the migrating server locks it.
@@ -49,6 +56,21 @@ const LOCK_ATTEMPTS_MAX: u32 = 20;
 pub(super) async fn is_there(db: &Link) -> Result<bool, StoreError> {
     let row = db.ask_one(IS_THERE, &[]).await?;
     row.map_or(Ok(false), |row| PostgresColumns::of(&row).value())
+}
+
+/// Refuses a database with tables of another program, before anything is written to it.
+pub(super) async fn check_owner(db: &Link, address: &str) -> Result<(), StoreError> {
+    let Some(row) = db.ask_one(OWNER, &[]).await? else { return Ok(()) };
+    let mut columns = PostgresColumns::of(&row);
+    let (n_own, table): (i64, Option<String>) = (columns.value()?, columns.text_or_none()?);
+    match table {
+        Some(table) if n_own < N_OWN_COLUMNS => Err(Trouble::new(format!(
+            "the database at {address} is one of another program (it has `{table}` and no tables of Windlass): create \
+             one with `createdb`, and name it in --store"
+        ))
+        .into()),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Brings the tables up to date, all at once or not at all.
@@ -155,4 +177,5 @@ fn checksum(text: &str) -> i64 {
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[IS_THERE, MAKE_LOCK, LOCK, APPLIED, RECORD, IS_UNFINISHED, MARK, UNMARK];
+pub(super) const ALL: &[&str] =
+    &[IS_THERE, OWNER, MAKE_LOCK, LOCK, APPLIED, RECORD, IS_UNFINISHED, MARK, UNMARK];

@@ -14,19 +14,22 @@ use crate::table;
 
 const EPOCH: &str = "SELECT epoch FROM servers WHERE id = $1";
 const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
-const SAVE: &str = "INSERT INTO servers (id, epoch, name, version, started_at, beat_at) \
-     VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, name = excluded.name, \
-     version = excluded.version, started_at = excluded.started_at, beat_at = excluded.beat_at \
+const SAVE: &str = "INSERT INTO servers (id, epoch, name, version, started_at, beat_at, worker_ttl_ms) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, name = excluded.name, \
+     version = excluded.version, started_at = excluded.started_at, beat_at = excluded.beat_at, \
+     worker_ttl_ms = excluded.worker_ttl_ms \
      WHERE servers.epoch <= excluded.epoch";
-const SERVERS: &str = "SELECT id, epoch, name, version, started_at, beat_at FROM servers ORDER BY id";
+const SERVERS: &str =
+    "SELECT id, epoch, name, version, started_at, beat_at, worker_ttl_ms FROM servers ORDER BY id";
 // Rows that another server deletes at the same moment are skipped.
 const FORGET: &str = "DELETE FROM servers WHERE id IN (SELECT id FROM servers WHERE beat_at < $1 \
      AND epoch < (SELECT max(epoch) FROM servers) AND NOT EXISTS (SELECT 1 FROM runs \
      WHERE runs.owner_server = servers.id AND runs.owner_epoch = servers.epoch) LIMIT 1000 FOR UPDATE SKIP LOCKED)";
 
 pub(super) async fn save(db: &Link, row: &ServerRow) -> Result<(), StoreError> {
-    let ServerRow { owner: Owner { server, epoch }, name, version, started_at, beat_at } = row;
-    let row = cells![server.key(), stored(*epoch), text(name), text(version), started_at.0, beat_at.0];
+    let ServerRow { owner: Owner { server, epoch }, name, version, started_at, beat_at, worker_ttl_ms } = row;
+    let ttl = stored(*worker_ttl_ms);
+    let row = cells![server.key(), stored(*epoch), text(name), text(version), started_at.0, beat_at.0, ttl];
     if db.execute(SAVE, &row).await? > 0 {
         return Ok(());
     }

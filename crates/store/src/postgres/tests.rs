@@ -15,7 +15,7 @@ pub(super) async fn migrated() -> Postgres {
 }
 
 /// Every statement with a text of its own.
-const ALL: [&[&str]; 32] = [
+const ALL: [&[&str]; 33] = [
     address::ALL,
     beside::ALL,
     schema::ALL,
@@ -28,6 +28,7 @@ const ALL: [&[&str]; 32] = [
     job::CHANGES,
     job::READY,
     job::KEYS,
+    job::OUTLINES,
     depth::ALL,
     dead_letter::ALL,
     queue::ALL,

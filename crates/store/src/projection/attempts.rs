@@ -35,6 +35,8 @@ pub struct NodeAttempt {
     pub kind: String,
     /// The executor of the call: `http`, `queue`, `local_func`, `local_script` or `flow`; `None` = no call is made here.
     pub exec: Option<&'static str>,
+    /// The function of this process that is called.
+    pub function: Option<String>,
     pub service: Option<String>,
     pub input: Arc<Value>,
     /// Its output; the memo of a suspended call.
@@ -276,6 +278,7 @@ impl<'p> Attempts<'p> {
             status: if exec == Some(&Exec::Queue) { AttemptStatus::Queued } else { AttemptStatus::Running },
             kind: place.node.label.clone(),
             exec: exec.map(exec_word),
+            function: exec.and_then(|exec| function(exec, place.name.as_deref())),
             service: place.service,
             input: self.run.node_input(self.plan, node).unwrap_or_default(),
             output: None,
@@ -392,6 +395,15 @@ fn part(path: &NodePath, place: &NodeView<'_, '_>) -> AttemptPart {
     match &place.node.kind {
         NodeKind::Fan(fan) if matches!(fan.branches, Branches::Items { .. }) => AttemptPart::Item { index },
         _ => AttemptPart::Branch { index, name: place.name.clone().unwrap_or_default() },
+    }
+}
+
+/// The name of a function; one of a branch that the run named goes by the name of the branch.
+fn function(exec: &Exec, branch: Option<&str>) -> Option<String> {
+    match exec {
+        Exec::Func { name } if name.is_empty() => branch.map(str::to_owned),
+        Exec::Func { name } => Some(name.clone()),
+        Exec::Http | Exec::Queue | Exec::Script(_) | Exec::Flow { .. } => None,
     }
 }
 

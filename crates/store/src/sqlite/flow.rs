@@ -20,8 +20,8 @@ use crate::table;
 
 const SOURCE: ListSelect = ListSelect {
     table: table::FLOWS,
-    select: "SELECT id, name, description, labels, is_template, latest, created_at, updated_at FROM flows",
-    count: "SELECT count(*) FROM flows",
+    select: "SELECT id, name, description, labels, is_template, latest, created_at, updated_at FROM named_flows",
+    count: "SELECT count(*) FROM named_flows",
     created: "created_at",
     changed: "updated_at",
     id: "id",
@@ -36,15 +36,15 @@ macro_rules! versions {
     };
 }
 
-const LATEST: &str = "SELECT latest FROM flows WHERE id = ?1 AND project = ?2";
-const NAMED: &str = "SELECT id FROM flows WHERE project = ?2 AND name = ?1 ORDER BY id LIMIT 1";
+const LATEST: &str = "SELECT latest FROM named_flows WHERE id = ?1 AND project = ?2";
+const NAMED: &str = "SELECT id FROM named_flows WHERE project = ?2 AND name = ?1 ORDER BY id LIMIT 1";
 const NUMBERED: &str = "SELECT 1 FROM versions WHERE flow = ?1 AND number = ?2";
-const CREATE: &str = "INSERT INTO flows (id, name, description, labels, is_template, latest, created_at, \
+const CREATE: &str = "INSERT INTO named_flows (id, name, description, labels, is_template, latest, created_at, \
      updated_at, project) VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?6, ?7)";
 const PUBLISH: &str = "INSERT INTO versions (id, flow, number, definition, form, lenient, status, note, \
      created_at, json, writes, project) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
 const RAISE: &str =
-    "UPDATE flows SET latest = max(latest, ?2), updated_at = max(updated_at, ?3) WHERE id = ?1";
+    "UPDATE named_flows SET latest = max(latest, ?2), updated_at = max(updated_at, ?3) WHERE id = ?1";
 const VERSION: &str = versions!("WHERE id = ?1 AND project = ?2");
 const VERSION_BY_NUMBER: &str = versions!("WHERE flow = ?1 AND number = ?2 AND project = ?3");
 const VERSION_LATEST: &str =

@@ -9,6 +9,7 @@ macro_rules! columns {
 
 mod change;
 mod keys;
+mod outline;
 mod ready;
 
 use rusqlite::{Connection, Row, params};
@@ -34,6 +35,9 @@ pub(super) use change::{JobBefore, JobTexts, check, write};
 #[cfg(test)]
 pub(super) use keys::ALL as KEYS;
 pub(super) use keys::{held, ready_by_key};
+#[cfg(test)]
+pub(super) use outline::ALL as OUTLINES;
+pub(super) use outline::job_outlines;
 #[cfg(test)]
 pub(super) use ready::ALL as READY;
 pub(super) use ready::{ready, ready_cursors};

@@ -10,14 +10,14 @@ use super::lock::FileLock;
 use super::readers::Readers;
 use super::temp_directory::TempDirectory;
 use super::writer::SqliteWriter;
-use super::{Sqlite, private_file, schema};
+use super::{Sqlite, foreign, private_file, schema};
 use crate::condition::ConditionLog;
 use crate::durability::Durability;
 use crate::error::StoreError;
 
 impl Sqlite {
-    /// Opens or creates the file and applies the missing migrations. It refuses a file that another process has open, and
-    /// a file with an unfinished copy.
+    /// Opens or creates the file and applies the missing migrations. It refuses a file of another program,
+    /// one that another process has open, and one with an unfinished copy.
     pub fn open(path: impl AsRef<Path>, durability: Durability) -> Result<Sqlite, StoreError> {
         Self::open_checked(path.as_ref(), durability, schema::check_finished)
     }
@@ -35,6 +35,7 @@ impl Sqlite {
     ) -> Result<Sqlite, StoreError> {
         // The same file under another name is the same store.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        foreign::check(&path)?;
         let lock = FileLock::take(&path)?;
         let exposed = private_file::protect(&path).map_err(StoreError::unavailable)?;
         let mut db = Connection::open(&path)?;

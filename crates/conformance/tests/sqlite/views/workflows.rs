@@ -17,11 +17,6 @@ use windlass_store::log::{LogRow, LoggedLine};
 
 use super::*;
 
-/// The time that a view shows.
-fn moment(text: Option<String>) -> Option<Timestamp> {
-    text.map(|text| Timestamp::parse_rfc3339(&text).unwrap())
-}
-
 #[test]
 fn workflow_logs_are_the_lines_that_the_engine_derives_from_the_journal() {
     let mut n = 0;
@@ -287,7 +282,7 @@ fn workflows_are_the_flows() {
     let filled = fill!(replays::a_run_replays_from_its_journal);
     let definition =
         r#"{"nodes": [{"id": "a", "type": "x"}], "edges": [], "variables": {"v": {"type": "string"}}}"#;
-    let sql = "UPDATE versions SET definition = ?1; UPDATE flows SET is_template = 1";
+    let sql = "UPDATE versions SET definition = ?1; UPDATE named_flows SET is_template = 1";
     for (nth, sql) in sql.split(';').enumerate() {
         filled.db.execute(sql, params_from_iter([definition].iter().take(1 - nth))).unwrap();
     }

@@ -42,6 +42,8 @@ pub(super) fn read(id: &str, mut fields: Fields<'_>, depth: usize, reader: &mut 
         out: Vec::new(),
         n_in: 0,
         timeout_ms: 0,
+        place: String::new(),
+        group: None,
     };
     fields.allow(&["description", "position"]);
     let empty = Value::Object(Map::new());

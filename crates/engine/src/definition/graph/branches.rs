@@ -43,7 +43,9 @@ pub(super) fn parallel(fields: &mut Fields<'_>, depth: usize, reader: &mut Reade
         let path = fields.at("parallel_services");
         let branch =
             |(i, service): (usize, &String)| service_branch(service, &at_index(&path, i), &common, reader);
-        Branches::Fixed(services.iter().enumerate().filter_map(branch).collect())
+        let branches = services.iter().enumerate().filter_map(branch).enumerate();
+        let placed = |(i, branch)| Branch { place: at_index(".parallel_services", i), ..branch };
+        Branches::Fixed(branches.map(placed).collect())
     } else if let Some(dynamic) = dynamic {
         let all_texts = dynamic.as_array().is_some_and(|list| list.iter().all(Value::is_string));
         if !all_texts {
@@ -90,7 +92,8 @@ pub(super) fn foreach(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader
         let Some(mut exec) = Fields::of(value, path.clone(), reader) else { continue };
         let given = exec.whole("index", reader).map(|n| usize::try_from(n).unwrap_or(usize::MAX));
         let branch = branch(exec, &common, reader);
-        let Some(branch) = branch else {
+        let Some(branch) = branch.map(|branch| Branch { place: at_index(".foreach_execs", i), ..branch })
+        else {
             unread = true;
             continue;
         };
@@ -163,7 +166,7 @@ fn fixed(
                 reader.warning(at_index(path, i), reason);
             }
         }
-        branches.push(branch);
+        branches.push(Branch { place: at_index(".parallel_execs", i), ..branch });
     }
     branches
 }
@@ -187,7 +190,7 @@ fn branch(mut exec: Fields<'_>, common: &Common, reader: &mut Reader) -> Option<
     exec.allow(&["node", "index"]);
     exec.finish(reader);
     let (name, body) = body?;
-    Some(Branch { name: title.unwrap_or(name), body, params: own, prep, post })
+    Some(Branch { name: title.unwrap_or(name), body, params: own, prep, post, place: String::new() })
 }
 
 /// A branch that is a flow of its own, with the name it goes by.
@@ -225,5 +228,12 @@ fn by_service(service: String, common: &Common) -> Branch {
 }
 
 fn plain(name: String, body: Body) -> Branch {
-    Branch { name, body, params: Params::default(), prep: Prep::Scope, post: Post::default() }
+    Branch {
+        name,
+        body,
+        params: Params::default(),
+        prep: Prep::Scope,
+        post: Post::default(),
+        place: String::new(),
+    }
 }

@@ -77,7 +77,7 @@ impl<'v> Doer<'v> {
             }
             ExecType::Script => {
                 let Some(script) = self.script.clone() else {
-                    let reason = "the script is missing: give `cmd`, or `code` and `language`";
+                    let reason = "the script is missing: give `cmd` or `code`";
                     reader.error(format!("{}.script", self.path), reason);
                     return None;
                 };
@@ -101,8 +101,16 @@ impl<'v> Doer<'v> {
     }
 }
 
-const LANGUAGES: [(&str, &str); 5] =
-    [("python", "python"), ("javascript", "javascript"), ("node", "node"), ("bash", "bash"), ("sh", "sh")];
+const LANGUAGES: [(&str, &str); 6] = [
+    ("python", "python"),
+    ("javascript", "javascript"),
+    ("bash", "bash"),
+    ("sh", "sh"),
+    ("python3", "python"),
+    ("node", "javascript"),
+];
+/// The language of code without a language and without a command that runs it.
+const LANGUAGE_DEFAULT: &str = "bash";
 const STDIN_MODES: [(&str, StdinMode); 2] = [("json", StdinMode::Json), ("none", StdinMode::None)];
 const OUTPUT_MODES: [(&str, OutputMode); 2] = [("json", OutputMode::Json), ("text", OutputMode::Text)];
 
@@ -112,7 +120,7 @@ fn read_script(fields: &mut Fields<'_>, reader: &mut Reader) -> Option<Script> {
         return None;
     }
     let text = |found: Option<&str>| found.unwrap_or_default().to_owned();
-    let read = Script {
+    let mut read = Script {
         cmd: text(script.text("cmd", reader)),
         args: script.texts("args", reader).unwrap_or_default(),
         code: text(script.text("code", reader)),
@@ -131,9 +139,9 @@ fn read_script(fields: &mut Fields<'_>, reader: &mut Reader) -> Option<Script> {
         output_mode: script.word("output_mode", &OUTPUT_MODES, reader).unwrap_or_default(),
     };
     if read.cmd.is_empty() && read.code.is_empty() {
-        reader.error(script.path.clone(), "a script needs `cmd`, or `code` and `language`");
-    } else if read.cmd.is_empty() && script.map.get("language").is_none_or(|word| word == "") {
-        reader.error(script.at("language"), "the language of the code is missing");
+        reader.error(script.path.clone(), "a script needs `cmd` or `code`");
+    } else if read.cmd.is_empty() && read.language.is_empty() {
+        LANGUAGE_DEFAULT.clone_into(&mut read.language);
     }
     script.finish(reader);
     Some(read)
@@ -162,7 +170,7 @@ impl Terms {
                 fields.whole("wait_ms", reader).unwrap_or(0),
                 Backoff::Fixed,
             ),
-            failover_max: count(fields.whole("max_attempts", reader).unwrap_or(0)).max(1),
+            failover_max: count(fields.whole("max_attempts", reader).unwrap_or(0)),
             failover_delay_ms: fields.whole("attempt_delay_ms", reader).unwrap_or(0),
             weighted_by_load: fields.flag("weighted_by_load", reader).unwrap_or(false),
             timeout_ms: 0,
@@ -177,7 +185,7 @@ impl Terms {
     /// The call of `exec` to `service` on these terms.
     pub(in crate::definition) fn call(&self, exec: Exec, service: String, params: Params) -> Call {
         // Only push workers can be switched: a job finds its worker, and the server is the only one of its kind.
-        let failover_max = if exec == Exec::Http { self.failover_max.max(1) } else { 1 };
+        let failover_max = if exec == Exec::Http { self.failover_max } else { 1 };
         Call {
             exec,
             service,

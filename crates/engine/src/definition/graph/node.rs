@@ -89,6 +89,8 @@ pub(super) fn read(key: &str, value: &Value, path: String, depth: usize, reader:
         out: Vec::new(),
         n_in: 0,
         timeout_ms: 0,
+        place: String::new(),
+        group: None,
     };
     let Some(mut fields) = Fields::of(value, path, reader) else { return node };
     node.title = fields.text("title", reader).or_else(|| fields.text("name", reader)).map(str::to_owned);

@@ -10,6 +10,7 @@ use super::tree::{Role, Step, StepsBranch, Tree};
 use crate::definition::reader::{Reader, shown};
 use crate::expr::Condition;
 use crate::limits;
+use crate::plan::Group;
 
 /// Dependencies looked at in one scope: branches after branches multiply.
 const WORK: usize = 20 * limits::EDGES;
@@ -19,6 +20,17 @@ pub(super) struct Task<'s, 'v> {
     pub(super) step: &'s Step<'v>,
     pub(super) task_id: String,
     pub(super) needs: Vec<TaskNeed>,
+    /// The innermost parallel around it.
+    pub(super) group: Option<usize>,
+}
+
+/// One scope, expanded.
+pub(super) struct Expanded<'s, 'v> {
+    pub(super) tasks: Vec<Task<'s, 'v>>,
+    /// Conditions that needs refer to.
+    pub(super) conditions: Vec<Condition>,
+    /// Parallels around tasks.
+    pub(super) groups: Vec<Group>,
 }
 
 /// A task that must be settled before.
@@ -47,21 +59,22 @@ struct Expander<'s, 'v> {
     tasks: Vec<Task<'s, 'v>>,
     wanted: Vec<Vec<Wanted<'s>>>,
     conditions: Vec<Condition>,
+    groups: Vec<Group>,
+    /// The parallel around the step being expanded.
+    group: Option<usize>,
     /// The meaning of a dependency on an id.
     ends: BTreeMap<&'s str, Vec<Wanted<'s>>>,
     work: usize,
 }
 
-/// Expands one scope; returns its tasks and the conditions their needs refer to.
-pub(super) fn expand<'s, 'v>(
-    steps: &'s [Step<'v>],
-    tree: &Tree,
-    reader: &mut Reader,
-) -> (Vec<Task<'s, 'v>>, Vec<Condition>) {
+/// Expands one scope.
+pub(super) fn expand<'s, 'v>(steps: &'s [Step<'v>], tree: &Tree, reader: &mut Reader) -> Expanded<'s, 'v> {
     let mut expander = Expander {
         tasks: Vec::new(),
         wanted: Vec::new(),
         conditions: Vec::new(),
+        groups: Vec::new(),
+        group: None,
         ends: BTreeMap::new(),
         work: 0,
     };
@@ -73,7 +86,7 @@ pub(super) fn expand<'s, 'v>(
         expander.tasks.clear();
     }
     check_task_ids(&expander.tasks, tree, reader);
-    (expander.tasks, expander.conditions)
+    Expanded { tasks: expander.tasks, conditions: expander.conditions, groups: expander.groups }
 }
 
 impl<'s, 'v> Expander<'s, 'v> {
@@ -98,7 +111,10 @@ impl<'s, 'v> Expander<'s, 'v> {
             before = if step.role == Role::Parallel {
                 // It has been counted as a node, but is none.
                 reader.n_nodes = reader.n_nodes.saturating_sub(1);
+                let outer = self.group;
+                self.group = Some(self.open_group(step));
                 let ends = self.fork(step, &wanted, around, |_| None, reader);
+                self.group = outer;
                 self.ends.insert(&step.id, ends.clone());
                 ends
             } else {
@@ -108,7 +124,7 @@ impl<'s, 'v> Expander<'s, 'v> {
                 };
                 self.work += wanted.len();
                 let need = TaskNeed { task: self.tasks.len(), when: None };
-                self.tasks.push(Task { step, task_id, needs: Vec::new() });
+                self.tasks.push(Task { step, task_id, needs: Vec::new(), group: self.group });
                 self.wanted.push(wanted);
                 let ends = match step.role == Role::Branches {
                     true => self.conditional(step, need, around, reader),
@@ -119,6 +135,17 @@ impl<'s, 'v> Expander<'s, 'v> {
             };
         }
         before
+    }
+
+    fn open_group(&mut self, step: &Step<'_>) -> usize {
+        self.groups.push(Group {
+            key: step.id.clone(),
+            title: step.title.map(str::to_owned),
+            label: step.operator.to_owned(),
+            place: step.path.clone(),
+            outer: self.group,
+        });
+        self.groups.len() - 1
     }
 
     /// Expands conditional branches after their node; the next step waits for the node and for every branch.

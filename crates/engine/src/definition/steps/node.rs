@@ -17,7 +17,9 @@ use crate::reference::{Ref, Root, Template, parse_dollar, parse_path};
 use crate::retry::Backoff;
 
 /// Makes the node of a task. A task that cannot be made becomes a no-op, so that the rest can still be checked.
-pub(super) fn read(task: &Task<'_, '_>, depth: usize, tree: &Tree, reader: &mut Reader) -> Node {
+///
+/// `flow` is the place of the flow that the task belongs to.
+pub(super) fn read(task: &Task<'_, '_>, flow: &str, depth: usize, tree: &Tree, reader: &mut Reader) -> Node {
     let step = task.step;
     let mut node = Node {
         key: step.id.clone(),
@@ -31,6 +33,8 @@ pub(super) fn read(task: &Task<'_, '_>, depth: usize, tree: &Tree, reader: &mut 
         out: Vec::new(),
         n_in: 0,
         timeout_ms: 0,
+        place: super::after(flow, &step.path),
+        group: task.group,
     };
     match step.role {
         Role::Trigger => node.prep = Prep::Key(Ref { root: Root::Params, path: Vec::new() }),
@@ -192,7 +196,7 @@ fn subflow(node: &mut Node, step: &Step<'_>, reader: &mut Reader) {
 
 fn repeat(step: &Step<'_>, depth: usize, tree: &Tree, reader: &mut Reader) -> Option<Loop> {
     let given = fields(step, reader);
-    let (body, _) = build(&step.body, depth + 1, tree, false, reader);
+    let (body, _) = build(&step.body, &step.path, depth + 1, tree, false, reader);
     let Some(mut fields) = given else {
         reader.error(format!("{}.parameters", step.path), "a loop needs a `limit` or an `array`");
         return None;

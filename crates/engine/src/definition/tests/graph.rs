@@ -99,7 +99,7 @@ fn switching_workers_is_only_for_push() {
     let queue = plan(&one(json!({"service": "s", "exec_type": "queue", "max_attempts": 5})));
     assert_eq!(call(&queue, "n").failover_max, 1);
     let push = plan(&one(json!({"service": "s", "kind": ""})));
-    assert_eq!(call(&push, "n").failover_max, 1);
+    assert_eq!(call(&push, "n").failover_max, 0, "every live worker");
 }
 
 #[test]
@@ -235,11 +235,26 @@ fn every_error_is_reported_at_once_with_its_place() {
 }
 
 #[test]
+fn code_without_a_language_runs_by_its_command_or_by_bash() {
+    let script = |script: Value| {
+        let plan = plan(&one(json!({"exec_type": "local_script", "script": script})));
+        let Exec::Script(script) = call(&plan, "n").exec.clone() else { panic!("no script") };
+        (script.cmd, script.language)
+    };
+    let named = |cmd: &str, language: &str| (cmd.to_owned(), language.to_owned());
+    assert_eq!(script(json!({"code": "x"})), named("", "bash"));
+    assert_eq!(script(json!({"code": "x", "language": ""})), named("", "bash"));
+    assert_eq!(script(json!({"code": "x", "cmd": "ruby"})), named("ruby", ""));
+    for (word, language) in [("python3", "python"), ("node", "javascript"), ("sh", "sh")] {
+        assert_eq!(script(json!({"code": "x", "language": word})), named("", language));
+    }
+}
+
+#[test]
 fn missing_parts_are_errors() {
     has(&errors(&json!({"nodes": {"a": {"service": "s"}}})), &["$.start", "missing"]);
     has(&errors(&json!({"start": "a", "nodes": {}})), &["$.nodes", "at least one node"]);
     has(&errors(&one(json!({"script": {"cmd": "ls"}}))), &["exec_type: local_script"]);
-    has(&errors(&one(json!({"exec_type": "local_script", "script": {"code": "x"}}))), &["script.language"]);
     has(&errors(&one(json!({"kind": "subflow"}))), &["$.nodes.n.subflow", "missing"]);
     has(&errors(&one(json!({"kind": "flow_ref", "version": 0, "flow": "f"}))), &["version", "from 1"]);
     has(

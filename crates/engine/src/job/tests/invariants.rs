@@ -25,6 +25,7 @@ fn input() -> impl Strategy<Value = (JobInput, u64)> {
     let plain = prop_oneof![
         2 => Just(JobInput::Due),
         6 => any::<u64>().prop_map(|ms| JobInput::Claim { worker: "w".to_owned(), lease_ms: ms >> 40 }),
+        1 => any::<u64>().prop_map(|ms| JobInput::ClaimKeptByBeats { worker: "w".to_owned(), lease_ms: ms >> 40 }),
         1 => Just(JobInput::Extend { fence: Fence(0), lease_ms: 0 }),
         4 => outcome().prop_map(|outcome| JobInput::Finish { fence: Fence(0), outcome }),
         2 => Just(JobInput::LeaseExpired { fence: Fence(0) }),
@@ -46,6 +47,7 @@ fn with_fence(input: JobInput, fence: Fence) -> JobInput {
         JobInput::Release { .. } => JobInput::Release { fence },
         JobInput::Due
         | JobInput::Claim { .. }
+        | JobInput::ClaimKeptByBeats { .. }
         | JobInput::AttemptTimeout
         | JobInput::Cancel
         | JobInput::RetryNow
@@ -67,7 +69,7 @@ proptest! {
             bench.wait(gap);
             let before = bench.job.clone();
             let input = with_fence(input, Fence(before.fence.0.saturating_sub(back)));
-            let is_claim = matches!(input, JobInput::Claim { .. });
+            let is_claim = matches!(input, JobInput::Claim { .. } | JobInput::ClaimKeptByBeats { .. });
             let answer = bench.ask(input.clone());
             let job = &bench.job;
             prop_assert_eq!(job.fence.0, before.fence.0 + u64::from(is_claim && answer.is_ok()), "fence moves with grants");

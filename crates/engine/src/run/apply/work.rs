@@ -205,6 +205,7 @@ impl Work {
             total_deadline,
             memo: None,
             workers: Vec::new(),
+            stays_with: None,
             charge,
         }
     }
@@ -218,16 +219,20 @@ impl Work {
                 self.n_deliveries = 1;
                 (self.n_quick, self.n_rechecks) = (0, 0);
                 self.workers.clear();
+                self.stays_with = worker.map(str::to_owned);
                 self.memo = None;
             }
             Next::Failover => {
                 self.n_deliveries += 1;
+                self.stays_with = None;
                 self.workers.extend(worker.map(str::to_owned));
             }
             Next::Quick => self.n_quick += 1,
             Next::Recheck => {
                 self.n_quick = 0;
                 self.n_rechecks += 1;
+                self.n_deliveries = 1;
+                self.workers.clear();
             }
             Next::Lost => self.n_losses += 1,
             Next::Recovered | Next::Restart => {}

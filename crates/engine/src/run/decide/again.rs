@@ -4,7 +4,7 @@ use super::call::CallDecider;
 use crate::event::Next;
 use crate::id::mix;
 use crate::plan::{Exec, Temporary};
-use crate::retry::{Fault, FaultKind};
+use crate::retry::{Delivery, DeliveryProgress, Fault, FaultKind};
 use crate::run::state::Work;
 
 /// Quick tries after a temporary fault, before the node is suspended.
@@ -20,10 +20,19 @@ const RECHECK_LONGEST_MS: u64 = 3_600_000;
 
 impl CallDecider<'_> {
     /// Which attempt comes next and after how long; `None` when there is none left.
-    pub(super) fn next_attempt(&self, work: &Work, fault: &Fault, recheck_ms: u64) -> Option<(Next, u64)> {
+    pub(super) fn next_attempt(
+        &self,
+        work: &Work,
+        fault: &Fault,
+        delivery: Delivery,
+        recheck_ms: u64,
+    ) -> Option<(Next, u64)> {
         let call = self.call;
         if !fault.retryable {
             return None;
+        }
+        if self.switches_worker(work, fault, delivery) {
+            return Some((Next::Failover, call.failover_delay_ms));
         }
         if call.temporary == Temporary::Suspends && fault.kind.is_temporary() {
             return Some(if work.n_quick < QUICK_TRIES {
@@ -32,12 +41,24 @@ impl CallDecider<'_> {
                 (Next::Recheck, longer(recheck_ms, work.n_rechecks))
             });
         }
-        let switchable = matches!(fault.kind, FaultKind::Transport | FaultKind::Error | FaultKind::Timeout);
-        if call.exec == Exec::Http && switchable && work.n_deliveries < call.failover_max {
-            return Some((Next::Failover, call.failover_delay_ms));
-        }
         let seed = mix(self.run.id.uuid().as_u64_pair().1 ^ work.fence().unwrap_or_default().0);
         (work.n_tries <= call.retry.max).then(|| (Next::Retry, call.retry.delay_ms_after(work.n_tries, seed)))
+    }
+
+    /// Whether another worker is called within this try: after a call that was not answered, and, with a number of
+    /// workers to try, also after a worker's error. A time-out is neither: the worker may be at work.
+    fn switches_worker(&self, work: &Work, fault: &Fault, delivery: Delivery) -> bool {
+        if self.call.exec != Exec::Http || !delivery.has_other_worker {
+            return false;
+        }
+        let is_unanswered = delivery.progress != DeliveryProgress::Answered;
+        match self.call.failover_max {
+            0 => is_unanswered,
+            workers_max => {
+                let is_error = matches!(fault.kind, FaultKind::Error | FaultKind::Transport);
+                work.n_deliveries < workers_max && (is_unanswered || is_error)
+            }
+        }
     }
 
     /// How often the call is asked again, as its author or its service says.

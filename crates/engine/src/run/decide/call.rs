@@ -12,7 +12,7 @@ use crate::event::{Event, Next};
 use crate::input::{CallOutcome, Given};
 use crate::path::NodePath;
 use crate::plan::{Call, Exec, Prep};
-use crate::retry::{Fault, FaultKind, RETRY_AFTER_MS_MAX, WATCHDOG_MS};
+use crate::retry::{DeliveryProgress, Fault, FaultKind, RETRY_AFTER_MS_MAX, WATCHDOG_MS};
 use crate::run::Run;
 use crate::run::state::{Stage, Work};
 use crate::run::view::NodeRef;
@@ -182,14 +182,17 @@ impl CallDecider<'_> {
     fn after_fault(&self, work: &Work, mut fault: Fault, worker: Option<String>) -> Event {
         let (path, fence) = (self.path, fence_of(work));
         let asked_ms = fault.retry_after_ms.take().unwrap_or(0).min(RETRY_AFTER_MS_MAX);
+        let delivery = std::mem::take(&mut fault.delivery);
         if matches!(work.stage, Stage::Granted { expiring: Some(_), .. }) {
             return self.no_time_left(work, &fault, worker);
         }
-        if self.call.at_most_once && fault.kind != FaultKind::NoWorker && fault.kind.is_temporary() {
+        let was_received =
+            fault.kind != FaultKind::NoWorker && delivery.progress != DeliveryProgress::NotSent;
+        if self.call.at_most_once && was_received && fault.kind.is_temporary() {
             return self.unknown_outcome(work, &fault, worker);
         }
         let recheck_ms = self.recheck_ms().unwrap_or(RECHECK_MS);
-        let Some((next, wait_ms)) = self.next_attempt(work, &fault, recheck_ms) else {
+        let Some((next, wait_ms)) = self.next_attempt(work, &fault, delivery, recheck_ms) else {
             return self.spot.failed(path, fence, fault, worker);
         };
         let until = self.given.now.after(wait_ms.max(asked_ms));

@@ -34,6 +34,7 @@ pub(super) struct ClaimWriter {
     pub(super) jobs: Jobs,
     pub(super) worker: Arc<str>,
     pub(super) lease_ms: u64,
+    pub(super) kept_by_beats: bool,
 }
 
 impl RuntimePart for ClaimWriter {
@@ -216,7 +217,12 @@ impl ClaimWriter {
         // The store counts a job as ready as soon as its wait is over; its row may still say that it waits.
         let due = row.job.overdue(now).and_then(|input| moved(row, input, now).ok().flatten());
         let due = due.map(|change| JobRow { rev: row.rev, job: change.job, origin: change.origin });
-        let claim = JobInput::Claim { worker: self.worker.to_string(), lease_ms: self.lease_ms };
+        let (worker, lease_ms) = (self.worker.to_string(), self.lease_ms);
+        let claim = if self.kept_by_beats {
+            JobInput::ClaimKeptByBeats { worker, lease_ms }
+        } else {
+            JobInput::Claim { worker, lease_ms }
+        };
         moved(due.as_ref().unwrap_or(row), claim, now).ok().flatten()
     }
 }

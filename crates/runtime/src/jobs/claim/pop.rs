@@ -1,5 +1,5 @@
-//! Claims of jobs that wait in Redis. A popped id belongs to this claim alone; the claim is committed to the store like
-//! any other, and the store may refuse it.
+//! Claims of jobs that wait in Redis. A popped job belongs to this claim alone; the claim is committed to the store like
+//! any other, and the store may refuse it. Only the id of a popped message counts: the job is read from the store.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use windlass_engine::id::JobId;
 use windlass_engine::job::State;
 use windlass_engine::limits;
-use windlass_queue::redis::{PoppedJobs, ReadyEntry, RedisUpdate};
+use windlass_queue::redis::{JobMessage, PoppedJob, PoppedJobs, RedisUpdate};
 use windlass_queue::{ClaimQuery, TakenJobs};
 use windlass_store::StoreError;
 use windlass_store::blob::referenced_bytes;
@@ -20,7 +20,7 @@ use crate::jobs::LeasedJob;
 use crate::jobs::relay::Relay;
 use crate::part::RuntimePart;
 
-/// Ids that are popped at once at most.
+/// Jobs that are popped at once at most.
 const POP_MAX: usize = 1_000;
 /// Jobs that are read at once while their size is unknown.
 const READ_FIRST: usize = 32;
@@ -58,23 +58,26 @@ impl ClaimWriter {
         let n_queues = queues.len().max(1);
         queues.rotate_left(relay.next_turn() % n_queues);
         while let Some(link) = relay.link() {
-            let popped = match link.pop(&queues, n, self.clock().now()).await {
+            let popped = match link.pop(&queues, n).await {
                 Ok(popped) => popped,
                 Err(error) => {
                     self.relay().lose_redis(&error);
                     break;
                 }
             };
-            let PoppedJobs { entries, n_invalid, incomplete, incomplete_classes, is_lost } = popped;
+            let PoppedJobs { jobs, n_invalid, short, is_lost } = popped;
             if is_lost {
                 relay.want_lost();
             }
-            incomplete.iter().for_each(|queue| relay.want(queue));
-            incomplete_classes.iter().for_each(|queue| relay.want_classes(queue));
-            if entries.is_empty() && n_invalid == 0 {
+            short.iter().for_each(|queue| relay.want(queue));
+            if jobs.is_empty() && n_invalid == 0 {
                 break;
             }
-            let claimed = self.claim_popped(relay, entries, max).await?;
+            let ids: Vec<JobId> = jobs.iter().map(|popped| popped.job).collect();
+            relay.set_popped(ids.iter().copied(), true);
+            let claimed = self.claim_popped(relay, jobs, max).await;
+            relay.set_popped(ids, false);
+            let claimed = claimed?;
             if !claimed.is_empty() {
                 return Ok(claimed);
             }
@@ -89,12 +92,12 @@ impl ClaimWriter {
     async fn claim_popped(
         &self,
         relay: &Relay,
-        entries: Vec<ReadyEntry>,
+        popped: Vec<PoppedJob>,
         max: usize,
     ) -> Result<Vec<LeasedJob>, RuntimeError> {
-        let mut left: HashMap<JobId, ReadyEntry> =
-            entries.iter().map(|entry| (entry.job, entry.clone())).collect();
-        let read = self.read_popped(&entries, max, &mut left).await;
+        let mut left: HashMap<JobId, JobMessage> =
+            popped.iter().map(|popped| (popped.job, popped.message.clone())).collect();
+        let read = self.read_popped(&popped, max, &mut left).await;
         let claimed = match read {
             Ok(rows) => {
                 let taken =
@@ -103,32 +106,35 @@ impl ClaimWriter {
                 let got: HashSet<JobId> = claimed.iter().flatten().map(|claimed| claimed.job).collect();
                 let is_lost = |row: &&Arc<JobRow>| !got.contains(&row.id()) && self.may_be_ready(row.id());
                 let lost = rows.iter().filter(is_lost);
-                left.extend(lost.map(|row| (row.id(), ReadyEntry::of(&row.job))));
+                left.extend(lost.map(|row| (row.id(), JobMessage::of(&row.job))));
                 claimed
             }
             Err(error) => Err(error.into()),
         };
         // The last one first, each at the head: so they are in order again.
-        for entry in entries.iter().rev() {
-            if let Some(entry) = left.remove(&entry.job) {
-                relay.tell(RedisUpdate::Back(entry));
+        for popped in popped.iter().rev() {
+            if let Some(message) = left.remove(&popped.job) {
+                relay.tell(RedisUpdate::Back(message));
             }
         }
         claimed
     }
 
-    /// Reads popped jobs that are ready, up to the size of a claim; removes from `left` every job that was read.
+    /// Reads popped jobs that are ready, up to the size of a claim; removes from `left` every job that was read. A forged
+    /// message may name a job of another queue: it is left out.
     async fn read_popped(
         &self,
-        entries: &[ReadyEntry],
+        popped: &[PoppedJob],
         max: usize,
-        left: &mut HashMap<JobId, ReadyEntry>,
+        left: &mut HashMap<JobId, JobMessage>,
     ) -> Result<Vec<Arc<JobRow>>, StoreError> {
+        let of: HashMap<JobId, &str> =
+            popped.iter().map(|popped| (popped.job, popped.message.queue.as_str())).collect();
         let (mut rows, mut bytes, mut at) = (Vec::new(), 0usize, 0);
-        while at < entries.len() && rows.len() < max && bytes < CLAIM_BYTES {
+        while at < popped.len() && rows.len() < max && bytes < CLAIM_BYTES {
             let mean = bytes.checked_div(rows.len()).unwrap_or(CLAIM_BYTES / READ_FIRST);
-            let n = (CLAIM_BYTES / mean.max(1)).clamp(READ_FIRST, POP_MAX).min(entries.len() - at);
-            let ids: Vec<JobId> = entries[at..at + n].iter().map(|entry| entry.job).collect();
+            let n = (CLAIM_BYTES / mean.max(1)).clamp(READ_FIRST, POP_MAX).min(popped.len() - at);
+            let ids: Vec<JobId> = popped[at..at + n].iter().map(|popped| popped.job).collect();
             at += n;
             let query =
                 ReadyQuery { ids: ids.clone(), now: self.clock().now(), limit: n, ..ReadyQuery::default() };
@@ -136,9 +142,10 @@ impl ClaimWriter {
             ids.iter().for_each(|id| {
                 left.remove(id);
             });
-            for row in read {
+            let is_own = |row: &JobRow| of.get(&row.id()).is_some_and(|queue| **queue == row.job.spec.queue);
+            for row in read.into_iter().filter(is_own) {
                 if rows.len() >= max || bytes >= CLAIM_BYTES {
-                    left.insert(row.id(), ReadyEntry::of(&row.job));
+                    left.insert(row.id(), JobMessage::of(&row.job));
                     continue;
                 }
                 bytes = bytes.saturating_add(weigh(&row));

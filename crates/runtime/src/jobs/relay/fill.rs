@@ -1,17 +1,22 @@
-//! Fills of Redis from the store: all of it after an outage, or one queue that runs low.
+//! Fills of Redis from the store: all of it after an outage, or one queue whose window is short.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use uuid::Uuid;
 use windlass_engine::id::JobId;
 use windlass_engine::time::Timestamp;
-use windlass_queue::redis::{HIGHEST, LOWEST, ReadyEntry, RedisConnection, RedisUpdate};
-use windlass_store::job::{JobQuery, JobRow, JobStatus, ReadyCursor, ReadyQuery};
+use windlass_queue::redis::{
+    HIGHEST, JobMessage, LOWEST, RedisConnection, RedisUpdate, SHOWN_MAX, WaitingJob, dispatch_order,
+};
+use windlass_store::job::{
+    JobOutline, JobQuery, JobRow, JobStatus, OutlineQuery, ReadyCursor, ReadyQuery, due_at,
+};
 use windlass_store::page::{NameRange, Order, Part};
+use windlass_store::queue::QueueDepth;
 
-use super::{BATCH_MAX, LinkError, Relay};
+use super::{CHECK_QUEUES_MAX, LinkError, Relay};
 use crate::RuntimeError;
 use crate::jobs::relay::RedisRelay;
 use crate::part::RuntimePart;
@@ -20,13 +25,12 @@ use crate::part::RuntimePart;
 const FILL_DELAY: Duration = Duration::from_millis(300);
 /// The polling interval of a server that waits until another one has filled Redis.
 const FILL_POLL: Duration = Duration::from_millis(250);
-/// Ready jobs of a queue that Redis is given at once; the next ones follow when these are gone.
-const QUEUE_MAX: usize = 10_000;
-/// Jobs of runs of a lower class that Redis holds if the store has more above them: several times as many as are popped
-/// between two fills.
+/// Ready jobs of a queue that Redis is given: its window. The next ones follow when half of these are gone.
+const WINDOW: usize = 1_000;
+/// Jobs of runs of a lower class that are read if the window does not reach them: more than a window has turns for.
 const CLASS_MAX: usize = 256;
-/// Jobs that are shown as waiting, held or dead, of each at most: they are only shown, so the rest can be missing.
-const SHOWN_MAX: usize = 10_000;
+/// Leases that are shown after an outage.
+const LEASES_MAX: usize = 10_000;
 /// Jobs that are read at once, with their payloads.
 const PAGE_SIZE: usize = 100;
 
@@ -63,107 +67,147 @@ impl RedisRelay {
         now: Timestamp,
         was_empty: bool,
     ) -> Result<(), LinkError> {
-        let queues = self.store().queues(self.project(), NameRange::All, now).await;
-        let queues = queues.map_err(RuntimeError::from)?;
-        for queue in queues.iter().filter(|queue| queue.oldest_due_at.is_some()) {
+        let depths = self.queue_depths(now).await?;
+        for queue in depths.iter().filter(|queue| queue.oldest_due_at.is_some() && !queue.is_paused) {
             self.fill_queue(link, relay, &queue.name).await?;
         }
-        // Entries from before are still valid.
+        // Keys from before are still valid.
         if was_empty {
-            let open = [JobStatus::Pending, JobStatus::Suspended, JobStatus::Retrying, JobStatus::Running];
-            self.show(link, JobQuery { statuses: open.to_vec(), ..JobQuery::default() }, now).await?;
-            self.show(link, JobQuery { is_dead_letter: Some(true), ..JobQuery::default() }, now).await?;
+            for depth in &depths {
+                self.show_queue(link, depth, [0, 0]).await?;
+            }
+            self.show_leases(link, now).await?;
         }
         Ok(())
     }
 
-    /// Gives Redis the first jobs of a queue that are ready, in order, in place of those it has.
+    async fn queue_depths(&self, now: Timestamp) -> Result<Vec<QueueDepth>, LinkError> {
+        let depths = self.store().queues(self.project(), NameRange::All, now).await;
+        Ok(depths.map_err(RuntimeError::from)?)
+    }
+
+    /// Gives Redis the first jobs of a queue that are ready, in the order of dispatch, in place of those it has.
     pub(super) async fn fill_queue(
         &self,
         link: &RedisConnection,
         relay: &Relay,
         queue: &str,
     ) -> Result<(), LinkError> {
-        // Before the store is read, so that jobs that are added meanwhile stay.
-        link.fill(queue, &[], true, None).await?;
+        // Before the store is read, so that jobs that are added or popped meanwhile are told apart.
+        let window = link.window(queue).await?;
         let query = ReadyQuery {
             queues: vec![queue.to_owned()],
             now: self.clock().now(),
-            limit: QUEUE_MAX,
+            limit: WINDOW,
             ..ReadyQuery::default()
         };
-        let places =
-            self.store().ready_cursors(self.project(), query.clone()).await.map_err(RuntimeError::from)?;
-        // The jobs of runs among them are the first of these.
-        let of_runs = ReadyQuery { is_of_runs: true, limit: places.len(), ..query };
-        let runs = match places.is_empty() {
-            true => Vec::new(),
-            false => self.store().ready_cursors(self.project(), of_runs).await.map_err(RuntimeError::from)?,
-        };
-        let runs: HashSet<JobId> = runs.iter().map(|place| place.id).collect();
-        let more = places.last().filter(|_| places.len() >= QUEUE_MAX).map(|last| last.priority);
-        let entries: Vec<ReadyEntry> =
-            places.iter().map(|place| entry(queue, place, runs.contains(&place.id))).collect();
-        let mut incomplete_classes = Vec::new();
-        for class in LOWEST..more.unwrap_or(LOWEST).min(HIGHEST) {
-            if !runs.is_empty() {
-                incomplete_classes.extend(self.first_of_class(queue, class).await?);
-            }
-        }
-        let mut parts = entries.chunks(BATCH_MAX).peekable();
-        while let Some(part) = parts.next() {
-            link.fill(queue, part, false, more.filter(|_| parts.peek().is_none())).await?;
-            // Between the parts: other servers may pop as fast as they arrive.
-            if !incomplete_classes.is_empty() && parts.peek().is_some() {
-                link.fill(queue, &std::mem::take(&mut incomplete_classes), false, None).await?;
-            }
+        let places = self.ready_places(query.clone()).await?;
+        let below = places.last().filter(|_| places.len() >= WINDOW).map(|last| last.priority);
+        let waiting = self.with_classes(query, places, below).await?;
+        let mut order = dispatch_order(&waiting, window.priorities());
+        order.truncate(WINDOW);
+        let messages = self.messages(order).await?;
+        if link.fill(queue, &window, below, &messages).await? {
+            relay.want(queue);
         }
         relay.n_fills.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Gives Redis the first jobs of runs of each class that is behind more than Redis has, for the turns that are kept
-    /// for them.
-    pub(super) async fn fill_classes(&self, link: &RedisConnection, queue: &str) -> Result<(), LinkError> {
-        for class in LOWEST..HIGHEST {
-            link.fill_class(queue, class, &self.first_of_class(queue, class).await?).await?;
+    async fn ready_places(&self, query: ReadyQuery) -> Result<Vec<ReadyCursor>, LinkError> {
+        let places = self.store().ready_cursors(self.project(), query).await;
+        Ok(places.map_err(RuntimeError::from)?)
+    }
+
+    /// The jobs at these places, and the first ones of the classes of runs behind them, which get turns, too.
+    async fn with_classes(
+        &self,
+        query: ReadyQuery,
+        places: Vec<ReadyCursor>,
+        below: Option<i32>,
+    ) -> Result<Vec<WaitingJob>, LinkError> {
+        // The jobs of runs among them are the first of these.
+        let of_runs = ReadyQuery { is_of_runs: true, limit: places.len(), ..query.clone() };
+        let runs = if places.is_empty() { Vec::new() } else { self.ready_places(of_runs).await? };
+        let runs: HashSet<JobId> = runs.iter().map(|place| place.id).collect();
+        let waiting =
+            |place: &ReadyCursor, is_run| WaitingJob { job: place.id, priority: place.priority, is_run };
+        let mut all: Vec<WaitingJob> =
+            places.iter().map(|place| waiting(place, runs.contains(&place.id))).collect();
+        if runs.is_empty() {
+            return Ok(all);
+        }
+        for class in (LOWEST..below.unwrap_or(LOWEST).min(HIGHEST)).rev() {
+            let from =
+                ReadyCursor { priority: class, due_at: Timestamp(i64::MIN), id: JobId::new(Uuid::nil()) };
+            let query = ReadyQuery { is_of_runs: true, from: Some(from), limit: CLASS_MAX, ..query.clone() };
+            let found = self.ready_places(query).await?;
+            all.extend(
+                found.iter().filter(|place| place.priority == class).map(|place| waiting(place, true)),
+            );
+        }
+        Ok(all)
+    }
+
+    /// The messages of these jobs, in this order.
+    async fn messages(&self, jobs: Vec<JobId>) -> Result<Vec<JobMessage>, LinkError> {
+        let found = self.outlines(OutlineQuery::Ids(jobs.clone())).await?;
+        let mut found: HashMap<JobId, JobMessage> =
+            found.iter().map(|outline| (outline.row.id(), message(outline))).collect();
+        Ok(jobs.iter().filter_map(|job| found.remove(job)).collect())
+    }
+
+    async fn outlines(&self, query: OutlineQuery) -> Result<Vec<JobOutline>, LinkError> {
+        let outlines = self.store().job_outlines(self.project(), query).await;
+        Ok(outlines.map_err(RuntimeError::from)?)
+    }
+
+    /// Shows delayed jobs and dead letters again of queues that show too few of them.
+    pub(super) async fn show_again(&self, link: &RedisConnection) -> Result<(), LinkError> {
+        let depths = self.queue_depths(self.clock().now()).await?;
+        for part in depths.chunks(CHECK_QUEUES_MAX) {
+            let names: Vec<String> = part.iter().map(|depth| depth.name.clone()).collect();
+            for (depth, shown) in part.iter().zip(link.count_shown(&names).await?) {
+                self.show_queue(link, depth, shown).await?;
+            }
         }
         Ok(())
     }
 
-    /// The first jobs of runs of a class.
-    async fn first_of_class(&self, queue: &str, class: i32) -> Result<Vec<ReadyEntry>, LinkError> {
-        let start = ReadyCursor { priority: class, due_at: Timestamp(i64::MIN), id: JobId::new(Uuid::nil()) };
-        let query = ReadyQuery {
-            queues: vec![queue.to_owned()],
-            is_of_runs: true,
-            from: Some(start),
-            now: self.clock().now(),
-            limit: CLASS_MAX,
-            ..ReadyQuery::default()
-        };
-        let places = self.store().ready_cursors(self.project(), query).await.map_err(RuntimeError::from)?;
-        let of_class = places.iter().filter(|place| place.priority == class);
-        Ok(of_class.map(|place| entry(queue, place, true)).collect())
-    }
-
-    /// Shows where jobs are that cannot be popped.
-    async fn show(
+    /// Shows delayed jobs and dead letters of a queue, if fewer than these are shown.
+    async fn show_queue(
         &self,
         link: &RedisConnection,
-        mut query: JobQuery,
-        now: Timestamp,
+        depth: &QueueDepth,
+        [n_delayed, n_dead]: [usize; 2],
     ) -> Result<(), LinkError> {
+        let (queue, now, limit) = (depth.name.clone(), self.clock().now(), SHOWN_MAX);
+        let is_short = |shown: usize, all: u64| (shown as u64) < all.min(SHOWN_MAX as u64 / 2);
+        let waiting = [JobStatus::Pending, JobStatus::Suspended, JobStatus::Retrying];
+        if is_short(n_delayed, waiting.iter().filter_map(|status| depth.open.get(status)).sum()) {
+            let found = self.outlines(OutlineQuery::Delayed { queue, now, limit }).await?;
+            let delayed =
+                found.iter().filter_map(|outline| Some((due_at(&outline.row.job)?, message(outline))));
+            link.show_delayed(&depth.name, &delayed.collect::<Vec<_>>()).await?;
+        }
+        if is_short(n_dead, depth.n_dead_letters) {
+            let found = self.outlines(OutlineQuery::DeadLetters { queue: depth.name.clone(), limit }).await?;
+            link.show_dead(&depth.name, &found.iter().rev().map(message).collect::<Vec<_>>()).await?;
+        }
+        Ok(())
+    }
+
+    /// Shows who holds jobs.
+    async fn show_leases(&self, link: &RedisConnection, now: Timestamp) -> Result<(), LinkError> {
+        let mut query = JobQuery { statuses: vec![JobStatus::Running], ..JobQuery::default() };
         query.part = Part { order: Order::Oldest, limit: PAGE_SIZE, ..Part::default() };
         let mut n = 0;
-        while n < SHOWN_MAX {
+        while n < LEASES_MAX {
             let page = self.store().jobs(self.project(), query.clone()).await.map_err(RuntimeError::from)?;
             n += page.items.len();
-            let moves: Vec<RedisUpdate> =
-                page.items.iter().map(|row: &JobRow| RedisUpdate::of(&row.job, now)).collect();
-            if !moves.is_empty() {
-                link.apply(&moves).await?;
-            }
+            let held: Vec<RedisUpdate> =
+                page.items.iter().map(|row: &JobRow| RedisUpdate::of(&row.job, true, now)).collect();
+            link.apply(&held).await?;
             match page.next {
                 Some(next) => query.part.cursor = Some(next),
                 None => break,
@@ -173,6 +217,6 @@ impl RedisRelay {
     }
 }
 
-fn entry(queue: &str, place: &ReadyCursor, is_run: bool) -> ReadyEntry {
-    ReadyEntry { queue: queue.to_owned(), priority: place.priority, job: place.id, is_run }
+fn message(outline: &JobOutline) -> JobMessage {
+    if outline.is_cut { JobMessage::of_cut(&outline.row.job) } else { JobMessage::of(&outline.row.job) }
 }

@@ -23,7 +23,7 @@ fn row(id: &str, services: &[&str]) -> WorkerRow {
 
 fn wish(service: &str) -> WorkerRequest {
     let service = service.to_owned();
-    WorkerRequest { service, priority: Priority::Medium, avoid: Vec::new(), by_load: false }
+    WorkerRequest { service, priority: Priority::Medium, stays_with: None, avoid: Vec::new(), by_load: false }
 }
 
 fn pool(limits: PoolLimits, rows: impl IntoIterator<Item = WorkerRow>) -> WorkerPool {

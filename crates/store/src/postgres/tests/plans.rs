@@ -97,3 +97,24 @@ fn commits_look_rows_up_by_their_keys_even_if_they_are_planned_in_an_empty_datab
         }
     });
 }
+
+/// Statistics of tables that held three rows when they were gathered last.
+const FEW: &str = "INSERT INTO jobs SELECT 'default', gen_random_uuid(), 1, 'q', 'n', 0, 'queued', true, false, n, NULL, \
+     NULL, '{}', 0, '{}', 1, NULL, '[]', NULL, NULL, NULL, NULL, NULL, '', NULL, NULL, n, n \
+     FROM generate_series(1, 3) AS n; ANALYZE";
+
+#[test]
+fn commits_look_rows_up_by_their_ids_even_if_statistics_know_three_rows() {
+    block_on_tokio(async {
+        let store = migrated().await;
+        let db = store.by_key().await.unwrap();
+        db.say(FEW).await.unwrap();
+        let heads = run::CHANGES.iter().chain(job::CHANGES).filter(|sql| sql.contains("FOR NO KEY UPDATE"));
+        let heads: Vec<_> = heads.filter(|sql| sql.contains("WHERE id = ANY($1)")).collect();
+        assert_eq!(heads.len(), 3);
+        for sql in heads {
+            let plan = plan(&db, sql).await;
+            assert!(plan.contains("_pkey") && !plan.contains("using jobs_by"), "{plan}\n{sql}");
+        }
+    });
+}
