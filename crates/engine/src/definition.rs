@@ -10,6 +10,7 @@ mod join;
 mod reader;
 mod refs;
 mod source;
+pub mod source_map;
 mod steps;
 
 use std::collections::BTreeMap;

@@ -63,7 +63,9 @@ impl Shared {
         let key = format!("queue:default:{what}");
         let command = if what == "delayed" { "ZRANGE" } else { "LRANGE" };
         seen(&format!("{what}: {expected:?}"), async || {
-            let task = |text: &String| serde_json::from_str::<Value>(text).unwrap()["task_id"].as_str().unwrap().to_owned();
+            let task = |text: &String| {
+                serde_json::from_str::<Value>(text).unwrap()["task_id"].as_str().unwrap().to_owned()
+            };
             let found: Vec<String> = self.redis.lines(&[command, &key, "0", "-1"]).iter().map(task).collect();
             (found == expected).then_some(())
         })
@@ -167,9 +169,11 @@ async fn the_commands_of_the_queue_platform_show_what_they_showed() {
     shared.lists("dlq", &[&dead]).await;
     shared.lists("delayed", &[&later]).await;
     shared.shows(&["LLEN", "queue:default:ready"], &["3"]).await;
-    seen("a heartbeat", async || shared.redis.cli(&["EXISTS", "worker:w1:heartbeat"]).filter(|n| n == "1")).await;
+    seen("a heartbeat", async || shared.redis.cli(&["EXISTS", "worker:w1:heartbeat"]).filter(|n| n == "1"))
+        .await;
 
-    let run = get(&client, &format!("/api/v1/tasks/{held}")).await["latest_run"]["id"].as_str().unwrap().to_owned();
+    let run =
+        get(&client, &format!("/api/v1/tasks/{held}")).await["latest_run"]["id"].as_str().unwrap().to_owned();
     let text = include_str!("../../../conformance/fixtures/queue-platform.redis");
     let text = text.replace("YOUR_TASK_RUN_ID", &run).replace("YOUR_WORKER_ID", "w1");
     let commands = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));

@@ -9,9 +9,7 @@ use windlass_engine::project::Project;
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_store::commit::Commit;
 use windlass_store::error::Duplicate;
-use windlass_store::job::{
-    JobQuery, JobStatus, OUTLINE_PAYLOAD_MAX, OutlineQuery, ReadyCursor, ReadyQuery,
-};
+use windlass_store::job::{JobQuery, JobStatus, OUTLINE_PAYLOAD_MAX, OutlineQuery, ReadyCursor, ReadyQuery};
 use windlass_store::page::NameRange;
 use windlass_store::queue::{QueueLimits, QueueSettings};
 use windlass_store::{Refusal, Store};
@@ -86,7 +84,10 @@ pub async fn outlines_are_the_nearest_delayed_jobs_and_the_newest_dead_letters(s
         let spec = JobSpec { run_at: Some(at(due)), ..JobSpec::new("demo", "q") };
         fixture.create_job(n, spec, at(1)).await.unwrap();
     }
-    fixture.create_job(5, JobSpec { run_at: Some(at(70)), ..JobSpec::new("demo", "other") }, at(1)).await.unwrap();
+    fixture
+        .create_job(5, JobSpec { run_at: Some(at(70)), ..JobSpec::new("demo", "other") }, at(1))
+        .await
+        .unwrap();
     for n in 6..=8 {
         let spec = JobSpec { max_retries: 1, ..JobSpec::new("demo", "q") };
         fixture.create_job(n, spec, at(10 + i64::try_from(n).unwrap())).await.unwrap();

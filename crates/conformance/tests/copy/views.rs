@@ -19,11 +19,17 @@ const OTHERS: [&str; 6] =
 /// times as this program writes them, and a replacement for the character 0, which a text of PostgreSQL cannot hold.
 fn meaning(value: Value, kind: &Type) -> Value {
     match value {
-        Value::String(text) if *kind == Type::TIMESTAMPTZ => Value::String(Timestamp::parse_rfc3339(&text).unwrap().to_string()),
-        Value::String(text) if *kind == Type::JSONB => meaning(serde_json::from_str(&text).unwrap_or(Value::String(text)), &Type::TEXT),
+        Value::String(text) if *kind == Type::TIMESTAMPTZ => {
+            Value::String(Timestamp::parse_rfc3339(&text).unwrap().to_string())
+        }
+        Value::String(text) if *kind == Type::JSONB => {
+            meaning(serde_json::from_str(&text).unwrap_or(Value::String(text)), &Type::TEXT)
+        }
         Value::Bool(flag) => Value::Number(u8::from(flag).into()),
         Value::String(text) => Value::String(text.replace("\u{1}0", "\0").replace('\0', "\u{fffd}")),
-        Value::Object(object) => object.into_iter().map(|(name, value)| (name, meaning(value, &Type::TEXT))).collect(),
+        Value::Object(object) => {
+            object.into_iter().map(|(name, value)| (name, meaning(value, &Type::TEXT))).collect()
+        }
         Value::Array(items) => items.into_iter().map(|item| meaning(item, &Type::TEXT)).collect(),
         Value::Null | Value::Number(_) => value,
     }
@@ -107,7 +113,8 @@ fn the_views_of_both_databases_say_the_same() {
             let StoreAddress::Database(address) = &base else { panic!() };
             let (db, client) = (Connection::open(&path).unwrap(), client(address).await);
             for (view, types) in views(&client).await {
-                let (ours, theirs) = (in_sqlite(&db, &view, &types), in_postgres(&client, &view, &types).await);
+                let (ours, theirs) =
+                    (in_sqlite(&db, &view, &types), in_postgres(&client, &view, &types).await);
                 assert_eq!(ours.len(), theirs.len(), "{name}: {view}");
                 for (one, other) in ours.iter().zip(&theirs) {
                     assert_eq!(one, other, "{name}: {view}");
@@ -142,8 +149,10 @@ fn the_views_of_both_databases_have_the_same_columns() {
             assert_eq!(ours.column_names().collect::<Vec<_>>(), columns, "{view}");
             // Times and structured values have types of their own, except where other views read them.
             for column in theirs.columns().iter().filter(|_| view != "run_events") {
-                let is_time = ["at", "lease_expiry", "last_heartbeat"].contains(&column.name()) || column.name().ends_with("_at");
-                let is_json = column.name().ends_with("_json") || ["payload", "result", "data", "events", "event"].contains(&column.name());
+                let is_time = ["at", "lease_expiry", "last_heartbeat"].contains(&column.name())
+                    || column.name().ends_with("_at");
+                let is_json = column.name().ends_with("_json")
+                    || ["payload", "result", "data", "events", "event"].contains(&column.name());
                 assert!(!is_time || *column.type_() == Type::TIMESTAMPTZ, "{view}: {column:?}");
                 assert!(!is_json || *column.type_() == Type::JSONB, "{view}: {column:?}");
             }

@@ -46,7 +46,12 @@ fn a_database_of_another_program_is_refused_and_stays_as_it_is() {
     for table in ["songs (title text)", "migrations (id bigint PRIMARY KEY, applied_at text)"] {
         let database = server.create();
         assert!(server.sql(&database, &format!("CREATE TABLE {table}")));
-        let relations = || server.ask(&database, "SELECT oid, relname FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY oid");
+        let relations = || {
+            server.ask(
+                &database,
+                "SELECT oid, relname FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY oid",
+            )
+        };
         let before = relations();
         let told = refused(&server.address(&database));
         let name = table.split(' ').next().unwrap();

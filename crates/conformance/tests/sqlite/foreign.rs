@@ -55,7 +55,10 @@ fn a_database_of_another_program_is_refused_and_stays_as_it_is() {
 fn a_database_whose_tables_are_still_in_its_log_is_refused_too() {
     let place = TestDirectory::create();
     let db = Connection::open(place.join("busy.db")).unwrap();
-    db.execute_batch("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; CREATE TABLE songs (title TEXT)").unwrap();
+    db.execute_batch(
+        "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; CREATE TABLE songs (title TEXT)",
+    )
+    .unwrap();
     assert!(fs::metadata(place.join("busy.db-wal")).unwrap().len() > 0);
     assert!(refused(&place, "busy.db").contains("`songs`"));
     db.execute_batch("INSERT INTO songs VALUES ('one')").unwrap();

@@ -265,7 +265,8 @@ fn tasks_are_the_runs() {
                     "waiting" => "running",
                     word => word,
                 };
-                let shared = projection.shared.map_or_else(|| filled.written(run.id), |shared| shared.to_string());
+                let shared =
+                    projection.shared.map_or_else(|| filled.written(run.id), |shared| shared.to_string());
                 let node = projection.node.map(|node| node.to_string()).unwrap_or_default();
                 let started = serde_json::to_string(&filled.journal(run.id)[0].1.events[0]).unwrap();
                 let started: serde_json::Value = serde_json::from_str(&started).unwrap();
@@ -453,7 +454,8 @@ fn flow_versions_are_the_versions() {
     assert_eq!(rows, [(expected.0, expected.1, expected.2, "published".to_owned())]);
     let sql = "SELECT flows.name, flows.created_at, flow_versions.version \
                FROM flows JOIN flow_versions ON flow_versions.flow_id = flows.id";
-    let rows = filled.rows(sql, |row| Ok((row.get::<_, String>(0)?, moment(row.get(1)?), row.get::<_, u32>(2)?)));
+    let rows =
+        filled.rows(sql, |row| Ok((row.get::<_, String>(0)?, moment(row.get(1)?), row.get::<_, u32>(2)?)));
     let flow = block_on((&filled.store as &dyn Store).flow(&Project::DEFAULT, FlowRef::Id(run.origin.flow)));
     let flow = flow.unwrap().unwrap();
     assert!(rows.contains(&(flow.name, Some(flow.created_at), version.number)), "{rows:?}");

@@ -121,7 +121,10 @@ impl JobSpec {
         }
         // They separate the parts of a key in Redis.
         if self.queue.contains([':', '{', '}']) {
-            problems.error("$.queue_name", "the name of a queue has no `:`, `{` or `}` in it; use `-`, `_` or `.`");
+            problems.error(
+                "$.queue_name",
+                "the name of a queue has no `:`, `{` or `}` in it; use `-`, `_` or `.`",
+            );
         }
         text(&mut problems, "$.dedup_key", &self.dedup_key, false);
         text(&mut problems, "$.limit_key", &self.limit_key, false);

@@ -124,7 +124,11 @@ impl Relay {
     pub(crate) fn set_popped(&self, jobs: impl IntoIterator<Item = JobId>, is_popped: bool) {
         let mut popped = self.popped.lock().unwrap_or_else(PoisonError::into_inner);
         for job in jobs {
-            if is_popped { popped.insert(job) } else { popped.remove(&job) };
+            if is_popped {
+                popped.insert(job)
+            } else {
+                popped.remove(&job)
+            };
         }
     }
 
@@ -401,7 +405,8 @@ impl RedisRelay {
         };
         let is_late = |due: Timestamp| u128::from(now.since(due)) >= late.as_millis();
         // The list of a paused queue stays as it is.
-        let overdue = depths.into_iter().filter(|depth| !depth.is_paused && depth.oldest_due_at.is_some_and(is_late));
+        let overdue =
+            depths.into_iter().filter(|depth| !depth.is_paused && depth.oldest_due_at.is_some_and(is_late));
         overdue.filter(|depth| concerns(&depth.name)).for_each(|depth| relay.want(&depth.name));
     }
 }

@@ -251,7 +251,9 @@ async fn a_forged_message_changes_nothing() {
     assert!(first.jobs().finish(vec![done(&held[0], json!(1))]).await.pop().unwrap().is_ok());
     until("all are in Redis", PATIENCE, || {
         let n = |words: &[&str]| redis.cli(words).unwrap();
-        n(&["LLEN", "queue:q:ready"]) == "1" && n(&["ZCARD", "queue:q:delayed"]) == "1" && n(&["LLEN", "queue:other:ready"]) == "1"
+        n(&["LLEN", "queue:q:ready"]) == "1"
+            && n(&["ZCARD", "queue:q:delayed"]) == "1"
+            && n(&["LLEN", "queue:other:ready"]) == "1"
     })
     .await;
     let before = cluster.store.jobs_now(&Project::DEFAULT, JobQuery::default()).unwrap().items;
@@ -267,7 +269,8 @@ async fn a_forged_message_changes_nothing() {
         redis.cli(&["SET", &format!("lease:{}", job.uuid()), "thief"]).unwrap();
     }
     let claimed = second.jobs().claim(claim("q", 9, PATIENCE)).await.unwrap();
-    let got: Vec<_> = claimed.iter().map(|one| (one.job, one.attempt, one.priority, one.input.value())).collect();
+    let got: Vec<_> =
+        claimed.iter().map(|one| (one.job, one.attempt, one.priority, one.input.value())).collect();
     assert_eq!(got, [(real, 1, 0, payload)]);
     assert!(second.jobs().claim(claim("q", 9, Duration::from_millis(300))).await.unwrap().is_empty());
     let after = cluster.store.jobs_now(&Project::DEFAULT, JobQuery::default()).unwrap().items;

@@ -109,18 +109,39 @@ fn walk_fan(
 
 /// The states of the nodes of a run, by path; and whether there are more than are shown.
 pub(crate) fn node_states(plan: &Plan, run: &Run) -> (BTreeMap<String, NodeInfo>, bool) {
+    collect(plan, run, node_state)
+}
+
+/// The same without outputs, which may be large.
+pub(crate) fn node_heads(plan: &Plan, run: &Run) -> (BTreeMap<String, NodeInfo>, bool) {
+    collect(plan, run, node_head)
+}
+
+fn collect(
+    plan: &Plan,
+    run: &Run,
+    shape: impl Fn(&Run, &NodeAt<'_>) -> NodeInfo,
+) -> (BTreeMap<String, NodeInfo>, bool) {
     let mut states = BTreeMap::new();
     let stopped = each_node(plan, run, &mut |path, found| {
         if states.len() >= NODES_MAX {
             return ControlFlow::Break(());
         }
-        states.insert(path.as_str().to_owned(), node_state(run, &found));
+        states.insert(path.as_str().to_owned(), shape(run, &found));
         ControlFlow::Continue(())
     });
     (states, stopped.is_break())
 }
 
 fn node_state(run: &Run, found: &NodeAt<'_>) -> NodeInfo {
+    let output = match found {
+        NodeAt::Node { state, .. } => state.output.as_deref().cloned(),
+        NodeAt::Branch { slot, .. } => slot.output.as_deref().cloned(),
+    };
+    NodeInfo { output, ..node_head(run, found) }
+}
+
+fn node_head(run: &Run, found: &NodeAt<'_>) -> NodeInfo {
     let (job, call) = reach(run.id, found);
     let status = match found.phase() {
         // An ended run reaches no further nodes.
@@ -134,7 +155,6 @@ fn node_state(run: &Run, found: &NodeAt<'_>) -> NodeInfo {
             title: node.title.clone(),
             kind: node.label.clone(),
             task_id: node.task_id.clone(),
-            output: inner.output.as_deref().cloned(),
             action: inner.action.clone(),
             error: inner.fault.as_ref().map(|fault| shape_fault(fault, None)),
             attempts: inner.attempts,
@@ -150,7 +170,6 @@ fn node_state(run: &Run, found: &NodeAt<'_>) -> NodeInfo {
         NodeAt::Branch { node, name, slot, .. } => NodeInfo {
             title: Some((*name).to_owned()).filter(|name| !name.is_empty()),
             kind: node.label.clone(),
-            output: slot.output.as_deref().cloned(),
             error: slot.fault.as_deref().map(|fault| shape_fault(fault, None)),
             attempts: slot.attempts,
             ..state

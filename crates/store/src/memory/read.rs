@@ -188,7 +188,8 @@ impl ProjectTables {
         let mut rows: Vec<&JobRow> = match &query {
             OutlineQuery::Ids(ids) => ids.iter().filter_map(|id| self.jobs.get(id)).collect(),
             OutlineQuery::Delayed { queue, now, .. } => {
-                let is_delayed = |row: &&JobRow| row.job.spec.queue == *queue && due_at(&row.job) > Some(*now);
+                let is_delayed =
+                    |row: &&JobRow| row.job.spec.queue == *queue && due_at(&row.job) > Some(*now);
                 self.jobs.values().filter(is_delayed).collect()
             }
             OutlineQuery::DeadLetters { queue, .. } => {
@@ -249,6 +250,11 @@ impl ProjectTables {
             RunGroup::Open => row.projection.status.is_open(),
         };
         Ok(self.runs.values().map(|stored| &stored.row).filter(counts).take(limit).count())
+    }
+
+    pub(super) fn count_matching(&self, query: RunQuery, limit: usize) -> Result<Option<usize>, StoreError> {
+        let rows = self.runs.values().map(|stored| &stored.row);
+        Ok((!query.is_examined()).then(|| rows.filter(|row| row.matches(&query)).take(limit).count()))
     }
 
     pub(super) fn outbox_to(&self, to: Party) -> Result<Vec<Message>, StoreError> {

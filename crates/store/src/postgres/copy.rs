@@ -22,8 +22,7 @@ use crate::error::StoreError;
 use crate::job::holder;
 use crate::store::Store;
 
-const TAKE_NAMES: &str =
-    "INSERT INTO flow_names (project, name) SELECT DISTINCT project, name FROM named_flows ON CONFLICT DO NOTHING";
+const TAKE_NAMES: &str = "INSERT INTO flow_names (project, name) SELECT DISTINCT project, name FROM named_flows ON CONFLICT DO NOTHING";
 const SET_TAIL: &str = "INSERT INTO audit_tail (project, seq) SELECT project, max(seq) FROM audit GROUP BY project \
      ON CONFLICT (project) DO UPDATE SET seq = excluded.seq";
 const CLEAR_OWN: &str = "TRUNCATE flow_names, audit_tail";

@@ -56,8 +56,7 @@ const CREATE: &str = "INSERT INTO named_flows (id, name, description, labels, is
      updated_at, project) VALUES ($1, $2, $3, $4, $5, 0, $6, $6, $7)";
 const PUBLISH: &str = "INSERT INTO versions (id, flow, number, definition, form, lenient, status, note, \
      created_at, json, writes, project) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
-const RAISE: &str =
-    "UPDATE named_flows SET latest = greatest(latest, $2), updated_at = greatest(updated_at, $3) WHERE id = $1";
+const RAISE: &str = "UPDATE named_flows SET latest = greatest(latest, $2), updated_at = greatest(updated_at, $3) WHERE id = $1";
 const FLOW: &str = flows!(" WHERE id = $1 AND project = $2");
 const FLOW_NAMED: &str = flows!(" WHERE name = $1 AND project = $2 ORDER BY created_at, id LIMIT 1");
 const VERSION: &str = versions!("WHERE id = $1 AND project = $2");

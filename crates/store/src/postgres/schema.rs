@@ -177,4 +177,5 @@ fn checksum(text: &str) -> i64 {
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[IS_THERE, OWNER, MAKE_LOCK, LOCK, APPLIED, RECORD, IS_UNFINISHED, MARK, UNMARK];
+pub(super) const ALL: &[&str] =
+    &[IS_THERE, OWNER, MAKE_LOCK, LOCK, APPLIED, RECORD, IS_UNFINISHED, MARK, UNMARK];

@@ -19,7 +19,7 @@ const SAVE: &str = "INSERT INTO servers (id, epoch, name, version, started_at, b
      version = excluded.version, started_at = excluded.started_at, beat_at = excluded.beat_at, \
      worker_ttl_ms = excluded.worker_ttl_ms \
      WHERE servers.epoch <= excluded.epoch";
-const SERVERS: &str = 
+const SERVERS: &str =
     "SELECT id, epoch, name, version, started_at, beat_at, worker_ttl_ms FROM servers ORDER BY id";
 // Rows that another server deletes at the same moment are skipped.
 const FORGET: &str = "DELETE FROM servers WHERE id IN (SELECT id FROM servers WHERE beat_at < $1 \

@@ -36,10 +36,10 @@ pub(super) use change::{JobBefore, JobTexts, check, write};
 pub(super) use keys::ALL as KEYS;
 pub(super) use keys::{held, ready_by_key};
 #[cfg(test)]
-pub(super) use ready::ALL as READY;
-#[cfg(test)]
 pub(super) use outline::ALL as OUTLINES;
 pub(super) use outline::job_outlines;
+#[cfg(test)]
+pub(super) use ready::ALL as READY;
 pub(super) use ready::{ready, ready_cursors};
 
 const SOURCE: ListSelect = ListSelect {

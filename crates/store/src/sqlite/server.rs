@@ -16,7 +16,7 @@ use crate::table;
 const EPOCH: &str = "SELECT epoch FROM servers WHERE id = ?1";
 const SAVE: &str = "INSERT OR REPLACE INTO servers (id, epoch, name, version, started_at, beat_at, \
      worker_ttl_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-const SERVERS: &str = 
+const SERVERS: &str =
     "SELECT id, epoch, name, version, started_at, beat_at, worker_ttl_ms FROM servers ORDER BY id";
 const FORGET: &str = "DELETE FROM servers WHERE id IN (SELECT id FROM servers WHERE beat_at < ?1 \
      AND epoch < (SELECT max(epoch) FROM servers) AND NOT EXISTS (SELECT 1 FROM runs \

@@ -130,16 +130,21 @@ impl RedisRelay {
         let of_runs = ReadyQuery { is_of_runs: true, limit: places.len(), ..query.clone() };
         let runs = if places.is_empty() { Vec::new() } else { self.ready_places(of_runs).await? };
         let runs: HashSet<JobId> = runs.iter().map(|place| place.id).collect();
-        let waiting = |place: &ReadyCursor, is_run| WaitingJob { job: place.id, priority: place.priority, is_run };
-        let mut all: Vec<WaitingJob> = places.iter().map(|place| waiting(place, runs.contains(&place.id))).collect();
+        let waiting =
+            |place: &ReadyCursor, is_run| WaitingJob { job: place.id, priority: place.priority, is_run };
+        let mut all: Vec<WaitingJob> =
+            places.iter().map(|place| waiting(place, runs.contains(&place.id))).collect();
         if runs.is_empty() {
             return Ok(all);
         }
         for class in (LOWEST..below.unwrap_or(LOWEST).min(HIGHEST)).rev() {
-            let from = ReadyCursor { priority: class, due_at: Timestamp(i64::MIN), id: JobId::new(Uuid::nil()) };
+            let from =
+                ReadyCursor { priority: class, due_at: Timestamp(i64::MIN), id: JobId::new(Uuid::nil()) };
             let query = ReadyQuery { is_of_runs: true, from: Some(from), limit: CLASS_MAX, ..query.clone() };
             let found = self.ready_places(query).await?;
-            all.extend(found.iter().filter(|place| place.priority == class).map(|place| waiting(place, true)));
+            all.extend(
+                found.iter().filter(|place| place.priority == class).map(|place| waiting(place, true)),
+            );
         }
         Ok(all)
     }
@@ -181,7 +186,8 @@ impl RedisRelay {
         let waiting = [JobStatus::Pending, JobStatus::Suspended, JobStatus::Retrying];
         if is_short(n_delayed, waiting.iter().filter_map(|status| depth.open.get(status)).sum()) {
             let found = self.outlines(OutlineQuery::Delayed { queue, now, limit }).await?;
-            let delayed = found.iter().filter_map(|outline| Some((due_at(&outline.row.job)?, message(outline))));
+            let delayed =
+                found.iter().filter_map(|outline| Some((due_at(&outline.row.job)?, message(outline))));
             link.show_delayed(&depth.name, &delayed.collect::<Vec<_>>()).await?;
         }
         if is_short(n_dead, depth.n_dead_letters) {

@@ -24,8 +24,7 @@ macro_rules! outlines {
     };
 }
 const BY_ID: &str = outlines!("id = ?3 AND project = ?2");
-const DELAYED: &str =
-    outlines!("project = ?2 AND queue = ?3 AND due_at > ?4 ORDER BY due_at LIMIT ?5");
+const DELAYED: &str = outlines!("project = ?2 AND queue = ?3 AND due_at > ?4 ORDER BY due_at LIMIT ?5");
 const DEAD_LETTERS: &str = outlines!(
     "project = ?2 AND queue = ?3 AND is_dead_letter = 1 ORDER BY created_at DESC, id DESC LIMIT ?4"
 );

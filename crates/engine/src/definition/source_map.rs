@@ -7,9 +7,9 @@ use serde_saphyr::Spanned;
 
 /// Line and column, both from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SourcePosition {
-    pub(super) line: u64,
-    pub(super) column: u64,
+pub struct SourcePosition {
+    pub line: u64,
+    pub column: u64,
 }
 
 impl fmt::Display for SourcePosition {
@@ -20,7 +20,7 @@ impl fmt::Display for SourcePosition {
 
 /// The positions of all values of a text. Empty if the text cannot be parsed, which the compiler reports.
 #[derive(Default)]
-pub(super) struct SourceMap(Option<Spanned<SpannedTree>>);
+pub struct SourceMap(Option<Spanned<SpannedTree>>);
 
 enum SpannedTree {
     Map(Vec<(String, Spanned<SpannedTree>)>),
@@ -30,12 +30,12 @@ enum SpannedTree {
 
 impl SourceMap {
     /// Reads a text, JSON or YAML: the one is a part of the other.
-    pub(super) fn of(text: &str) -> Self {
+    pub fn of(text: &str) -> Self {
         SourceMap(serde_saphyr::from_str(text).ok())
     }
 
     /// The position of a path, or of the deepest part of it that exists.
-    pub(super) fn find(&self, path: &str) -> Option<SourcePosition> {
+    pub fn find(&self, path: &str) -> Option<SourcePosition> {
         if let Some(place) = parse_position(path) {
             return Some(place);
         }
@@ -56,6 +56,14 @@ impl SourceMap {
         let (line, column) = (at.referenced.line(), at.referenced.column());
         (line > 0).then_some(SourcePosition { line, column })
     }
+}
+
+/// A path such as `$.nodes[3].service` as a JSON pointer; `None` for a position in a text.
+pub fn pointer(path: &str) -> Option<String> {
+    if !path.starts_with('$') {
+        return None;
+    }
+    Some(steps(path).map(|step| format!("/{}", step.replace('~', "~0").replace('/', "~1"))).collect())
 }
 
 /// The position in a parser error: `line 4 column 2`.
@@ -149,6 +157,13 @@ mod tests {
         assert_eq!(find(json, "$.edges[1].to"), Some((4, 24)));
         let yaml = "steps:\n  - id: a\n    operator: upper\n  - id: b\n";
         assert_eq!(find(yaml, "$.steps[1].id"), Some((4, 9)));
+    }
+
+    #[test]
+    fn a_path_is_a_pointer_too() {
+        assert_eq!(pointer("$.nodes[3].a/b").as_deref(), Some("/nodes/3/a~1b"));
+        assert_eq!(pointer("$").as_deref(), Some(""));
+        assert_eq!(pointer("line 4 column 2"), None);
     }
 
     #[test]
