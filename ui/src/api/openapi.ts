@@ -1,10 +1,21 @@
-// shape aadb434888fd01249bc19405886fd566a312d026fda5e8495b00e737b487cf27
+// shape ac7f7cd54716fcd90ece9ea31090a9e9b9a47dd177a4c2e3ee8b8376d99c817e
 // Generated from the server's OpenAPI document by `./x types`. Do not edit.
 
 /** A page of a list; `next` is the cursor of the following page. */
 export interface List<T> {
   items: T[];
   next?: string | null;
+}
+
+export interface About {
+  is_shared: boolean;
+  project: string;
+  retain_ms?: number | null;
+  server: string;
+  servers: Array<ServerSummary>;
+  up_ms: number;
+  version: string;
+  worker_ttl_ms: number;
 }
 
 export interface AccountInfo {
@@ -25,6 +36,34 @@ export interface ApprovalInfo {
   since?: Time | null;
   title?: string | null;
   until?: Time | null;
+}
+
+export interface AttemptHead {
+  action?: string | null;
+  attempt: number;
+  branch?: string | null;
+  error?: FaultInfo | null;
+  fence?: number | null;
+  finished_at?: Time | null;
+  input: ValueHead;
+  kind: string;
+  node: string;
+  output?: ValueHead | null;
+  queued_at: Time;
+  service?: string | null;
+  started_at?: Time | null;
+  status: string;
+  visit: number;
+  worker?: string | null;
+}
+
+export interface AttentionItem {
+  command?: string | null;
+  count?: number | null;
+  kind: string;
+  since?: Time | null;
+  subject: string;
+  text: string;
 }
 
 export interface AuditLine {
@@ -54,6 +93,74 @@ export interface BranchCounts {
 export interface Budget {
   budget: number;
 }
+
+export interface BulkAccepted {
+  id: string;
+  matched: number;
+}
+
+export type BulkAction = "cancel" | "retry" | "rerun" | "pause" | "resume" | "signal";
+
+export interface BulkArgs {
+  from?: string | null;
+  key?: string | null;
+  shared?: Record<string, unknown> | null;
+  value?: unknown;
+}
+
+export interface BulkDryRun {
+  by_status: Record<string, number>;
+  dry_run: boolean;
+  matched: number;
+  more?: boolean;
+  outcomes: BulkOutcomes;
+  sample: Array<string>;
+}
+
+export interface BulkFailureInfo {
+  code: string;
+  id: string;
+  message: string;
+}
+
+export interface BulkInfo {
+  action: BulkAction;
+  actor: string;
+  args: BulkArgs;
+  created_at: Time;
+  done: number;
+  ended_at?: Time | null;
+  failed: number;
+  failures?: Array<BulkFailureInfo>;
+  id: string;
+  kind: BulkKind;
+  matched: number;
+  more_failures?: boolean;
+  query?: string | null;
+  reason: string;
+  status: BulkStatus;
+  succeeded: number;
+  updated_at: Time;
+}
+
+export type BulkKind = "runs";
+
+export interface BulkOutcomes {
+  apply: number;
+  refuse: number;
+}
+
+export interface BulkRequest {
+  action: BulkAction;
+  args?: BulkArgs;
+  dry_run?: boolean;
+  ids?: Array<string> | null;
+  kind: BulkKind;
+  query?: string | null;
+  reason?: string;
+}
+
+export type BulkStatus = "running" | "completed" | "canceled";
 
 export type CallOutcome = "done" | "suspended" | "failed";
 
@@ -120,6 +227,12 @@ export interface ClaimedJob {
 export interface Continue {
   node: string;
   result?: unknown;
+}
+
+export interface CountedValue {
+  count: number;
+  more?: boolean;
+  value: string;
 }
 
 export interface DeadLetter {
@@ -272,6 +385,20 @@ export interface DurationPercentiles {
   p99?: number | null;
 }
 
+export interface ExampleInfo {
+  loaded: boolean;
+  name: string;
+}
+
+export interface ExampleNames {
+  names?: Array<string> | null;
+}
+
+export interface ExamplesLoaded {
+  kept: Array<string>;
+  published: Array<PublishResponse>;
+}
+
 export interface ExpandResponse {
   tasks: Array<ExpandedTaskInfo>;
 }
@@ -330,11 +457,24 @@ export type FlowDetail = (FlowInfo) & ({
 });
 
 export interface FlowDiff {
+  after_text?: string;
+  before_text?: string;
   changes: Array<DefinitionChange>;
   flow_id: string;
   from: number;
   more?: boolean;
+  nodes?: Array<NodeChange>;
   to: number;
+}
+
+export interface FlowGraph {
+  direction: GraphDirection;
+  edges: Array<GraphEdge>;
+  form: string;
+  height: number;
+  more: boolean;
+  nodes: Array<GraphNode>;
+  width: number;
 }
 
 export interface FlowInfo {
@@ -367,6 +507,53 @@ export interface FlowStatsInfo {
   runs: RunPace;
   timestamp: Time;
 }
+
+export interface GraphArea {
+  h: number;
+  w: number;
+  x: number;
+  y: number;
+}
+
+export type GraphDirection = "lr" | "tb";
+
+export interface GraphEdge {
+  action?: string | null;
+  from: string;
+  id: string;
+  kind: GraphEdgeKind;
+  label?: string | null;
+  label_box?: GraphArea | null;
+  points: Array<Array<number>>;
+  short?: string | null;
+  to: string;
+  when: GraphEdgeWhen;
+}
+
+export type GraphEdgeKind = "forward" | "back" | "self";
+
+export type GraphEdgeWhen = "always" | "action" | "condition";
+
+export interface GraphNode {
+  box: boolean;
+  detail?: string;
+  h: number;
+  hidden?: number | null;
+  id: string;
+  key: string;
+  kind: GraphNodeKind;
+  label: string;
+  parent?: string | null;
+  path?: string | null;
+  short: string;
+  start: boolean;
+  w: number;
+  word: string;
+  x: number;
+  y: number;
+}
+
+export type GraphNodeKind = "call" | "flow" | "choice" | "parallel" | "foreach" | "subflow" | "loop" | "branch" | "timer" | "signal" | "approval" | "compute" | "pass" | "return" | "end";
 
 export interface Health {
   status: string;
@@ -499,6 +686,10 @@ export type List_AccountInfo = List<AccountInfo>;
 export type List_ApprovalInfo = List<ApprovalInfo>;
 
 export type List_AuditLine = List<AuditLine>;
+
+export type List_BulkInfo = List<BulkInfo>;
+
+export type List_ExampleInfo = List<ExampleInfo>;
 
 export type List_FlowInfo = List<FlowInfo>;
 
@@ -639,6 +830,12 @@ export interface NodeAttemptInfo {
   worker?: string | null;
 }
 
+export interface NodeChange {
+  kind: DefinitionChangeKind;
+  node: string;
+  pointers: Array<string>;
+}
+
 export interface NodeDurations {
   duration_ms: DurationPercentiles;
   failed: number;
@@ -689,6 +886,24 @@ export interface NodeWindow {
 export type OnShortBalance = "fail" | "wait";
 
 export type OverlapRule = "skip" | "queue" | "cancel" | "allow";
+
+export interface Overview {
+  at: Time;
+  attention: Array<AttentionItem>;
+  is_empty: boolean;
+  services: Array<ServiceDemand>;
+  tiles: OverviewTiles;
+}
+
+export interface OverviewTiles {
+  approvals: TileCount;
+  dead_letters: TileCount;
+  failed_24h: TileCount;
+  queued: TileCount;
+  running: TileCount;
+  waiting: TileCount;
+  workers: WorkerCounts;
+}
 
 export interface OwnCost {
   actual: number;
@@ -843,6 +1058,13 @@ export interface RedisStatsInfo {
   up: boolean;
 }
 
+export interface RefusedWorker {
+  at: Time;
+  id: string;
+  reason: string;
+  url: string;
+}
+
 export interface ReplayDeadLetters {
   count?: number | null;
   fingerprint?: string | null;
@@ -871,6 +1093,12 @@ export interface RunCost {
   own?: OwnCost | null;
 }
 
+export interface RunCounts {
+  at: Time;
+  by: string;
+  counts: Array<CountedValue>;
+}
+
 export type RunDetail = (RunSummary) & ({
   budget?: number | null;
   exec_mode: StartMode;
@@ -889,6 +1117,27 @@ export interface RunPace {
   last_hour: RunWindow;
   last_minute: RunWindow;
   total: RunWindow;
+}
+
+export interface RunPage {
+  attempts: Array<AttemptHead>;
+  budget?: number | null;
+  children: Array<RunSummary>;
+  exec_mode: StartMode;
+  graph: FlowGraph;
+  manual: boolean;
+  more_attempts: boolean;
+  more_children: boolean;
+  more_nodes: boolean;
+  node_states: Record<string, NodeInfo>;
+  params: ValueHead;
+  priority: RunPriority;
+  result?: ValueHead | null;
+  run: RunSummary;
+  seq: number;
+  shared: ValueHead;
+  start_node_ids?: Array<string>;
+  why: Array<WaitReason>;
 }
 
 export type RunPriority = "lowest" | "low" | "medium" | "high" | "highest";
@@ -996,6 +1245,7 @@ export interface ScheduleInfo {
   params?: Record<string, unknown> | null;
   passed?: number;
   running: Array<StartedId>;
+  schedule_id: string;
   task?: NewTask | null;
   timezone: string;
   updated_at: Time;
@@ -1049,14 +1299,49 @@ export interface Schedules {
   schedules: Array<ScheduleInfo>;
 }
 
+export interface SearchHit {
+  id: string;
+  kind: string;
+  status?: string | null;
+  title: string;
+}
+
+export interface SearchHits {
+  items: Array<SearchHit>;
+}
+
+export interface Series {
+  at: Array<number>;
+  from: Time;
+  series: Record<string, unknown>;
+  step: number;
+  to: Time;
+}
+
 export interface ServerStatsInfo {
   calls: number;
   hot_runs: number;
   inputs: number;
 }
 
+export interface ServerSummary {
+  heartbeat_at: Time;
+  id: string;
+  name: string;
+  started_at: Time;
+  version: string;
+}
+
 export interface ServiceChange {
   recheck_ms?: number | null;
+}
+
+export interface ServiceDemand {
+  capacity: number;
+  n_workers: number;
+  name: string;
+  queued: number;
+  running: number;
 }
 
 export interface ServiceInfo {
@@ -1218,6 +1503,11 @@ export interface TasksCreated {
   tasks: Array<TaskCreated>;
 }
 
+export interface TileCount {
+  count: number;
+  more?: boolean;
+}
+
 export type Time = string;
 
 export interface Toggle {
@@ -1230,16 +1520,26 @@ export type Triggered = (StartedId) & ({
 
 export interface Validation {
   form?: string | null;
+  graph?: FlowGraph | null;
   n_nodes?: number | null;
   ok: boolean;
   problems: Array<ValidationProblem>;
 }
 
 export interface ValidationProblem {
+  column?: number | null;
   hint?: string | null;
+  line?: number | null;
   path: string;
+  pointer?: string | null;
   reason: string;
   severity: ProblemSeverity;
+}
+
+export interface ValueHead {
+  bytes: number;
+  head?: string | null;
+  value?: unknown;
 }
 
 export type Version = (VersionSummary) & ({
@@ -1285,6 +1585,12 @@ export interface Why {
   status: RunStatus;
 }
 
+export interface WorkerCounts {
+  draining: number;
+  online: number;
+  stale: number;
+}
+
 export interface WorkerInfo {
   capacity: number;
   heartbeat_at: Time;
@@ -1311,11 +1617,18 @@ export interface WorkerTask {
 export interface Workers {
   count: number;
   next?: string | null;
+  refused?: Array<RefusedWorker>;
   workers: Array<WorkerInfo>;
 }
 
 /** Each route: the parameters of its path and its query, its body and its answer. */
 export interface Routes {
+  "GET /api/v1/about": {
+    path: undefined;
+    query: undefined;
+    body: undefined;
+    answer: About;
+  };
   "GET /api/v1/accounts": {
     path: undefined;
     query: { cursor?: string; limit?: number };
@@ -1358,6 +1671,30 @@ export interface Routes {
     body: undefined;
     answer: List_AuditLine;
   };
+  "GET /api/v1/bulk": {
+    path: undefined;
+    query: { cursor?: string; limit?: number };
+    body: undefined;
+    answer: List_BulkInfo;
+  };
+  "POST /api/v1/bulk": {
+    path: undefined;
+    query: undefined;
+    body: BulkRequest;
+    answer: BulkDryRun | BulkAccepted;
+  };
+  "GET /api/v1/bulk/{id}": {
+    path: { id: string };
+    query: undefined;
+    body: undefined;
+    answer: BulkInfo;
+  };
+  "POST /api/v1/bulk/{id}/cancel": {
+    path: { id: string };
+    query: undefined;
+    body: NoBody;
+    answer: BulkInfo;
+  };
   "POST /api/v1/calls/{id}/report": {
     path: { id: string };
     query: undefined;
@@ -1372,9 +1709,21 @@ export interface Routes {
   };
   "GET /api/v1/events": {
     path: undefined;
-    query: undefined;
+    query: { topics?: string; last_event_id?: number };
     body: undefined;
     answer: string;
+  };
+  "GET /api/v1/examples": {
+    path: undefined;
+    query: undefined;
+    body: undefined;
+    answer: List_ExampleInfo;
+  };
+  "POST /api/v1/examples": {
+    path: undefined;
+    query: undefined;
+    body: ExampleNames;
+    answer: ExamplesLoaded;
   };
   "GET /api/v1/flows": {
     path: undefined;
@@ -1411,6 +1760,18 @@ export interface Routes {
     query: { from?: number; to?: number };
     body: undefined;
     answer: FlowDiff;
+  };
+  "GET /api/v1/flows/{flow}/graph": {
+    path: { flow: string };
+    query: { version?: number; dir?: "lr" | "tb" };
+    body: undefined;
+    answer: FlowGraph;
+  };
+  "GET /api/v1/flows/{flow}/graph.svg": {
+    path: { flow: string };
+    query: { version?: number; dir?: "lr" | "tb"; run?: string };
+    body: undefined;
+    answer: string;
   };
   "POST /api/v1/flows/{flow}/instantiate": {
     path: { flow: string };
@@ -1502,6 +1863,12 @@ export interface Routes {
     body: NoBody;
     answer: JobDetail;
   };
+  "GET /api/v1/overview": {
+    path: undefined;
+    query: undefined;
+    body: undefined;
+    answer: Overview;
+  };
   "GET /api/v1/prices": {
     path: undefined;
     query: { cursor?: string; limit?: number };
@@ -1588,9 +1955,15 @@ export interface Routes {
   };
   "GET /api/v1/runs": {
     path: undefined;
-    query: { flow?: string; status?: string; account?: string; parent?: string; label?: string; since?: Time; until?: Time; q?: string; cursor?: string; limit?: number };
+    query: { query?: string; flow?: string; status?: string; account?: string; parent?: string; label?: string; since?: Time; until?: Time; q?: string; cursor?: string; limit?: number };
     body: undefined;
     answer: List_RunSummary;
+  };
+  "GET /api/v1/runs/counts": {
+    path: undefined;
+    query: { query?: string; by?: string };
+    body: undefined;
+    answer: RunCounts;
   };
   "GET /api/v1/runs/{id}": {
     path: { id: string };
@@ -1634,6 +2007,12 @@ export interface Routes {
     body: undefined;
     answer: string;
   };
+  "GET /api/v1/runs/{id}/graph": {
+    path: { id: string };
+    query: { dir?: "lr" | "tb" };
+    body: undefined;
+    answer: FlowGraph;
+  };
   "GET /api/v1/runs/{id}/journal": {
     path: { id: string };
     query: { cursor?: string; limit?: number };
@@ -1645,6 +2024,12 @@ export interface Routes {
     query: { level?: "info" | "warn" | "error"; node?: string; follow?: boolean; cursor?: string; limit?: number };
     body: undefined;
     answer: List_LogLine;
+  };
+  "GET /api/v1/runs/{id}/output": {
+    path: { id: string };
+    query: { of?: string; fence?: number };
+    body: undefined;
+    answer: unknown;
   };
   "POST /api/v1/runs/{id}/pause": {
     path: { id: string };
@@ -1699,6 +2084,12 @@ export interface Routes {
     query: undefined;
     body: NoBody;
     answer: RunSummary;
+  };
+  "GET /api/v1/runs/{id}/view": {
+    path: { id: string };
+    query: undefined;
+    body: undefined;
+    answer: RunPage;
   };
   "GET /api/v1/runs/{id}/why": {
     path: { id: string };
@@ -1759,6 +2150,18 @@ export interface Routes {
     query: undefined;
     body: NoBody;
     answer: Triggered;
+  };
+  "GET /api/v1/search": {
+    path: undefined;
+    query: { q: string; limit?: number };
+    body: undefined;
+    answer: SearchHits;
+  };
+  "GET /api/v1/series": {
+    path: undefined;
+    query: { range?: string; from?: Time; to?: Time; step?: number; queue?: string };
+    body: undefined;
+    answer: Series;
   };
   "GET /api/v1/services": {
     path: undefined;
@@ -1828,7 +2231,7 @@ export interface Routes {
   };
   "GET /api/v1/workers": {
     path: undefined;
-    query: { cursor?: string; limit?: number };
+    query: { status?: string; cursor?: string; limit?: number };
     body: undefined;
     answer: Workers;
   };

@@ -99,7 +99,7 @@ function useFolded(whole: FlowGraph): [FlowGraph, Fold | undefined] {
   const folded = useMemo(() => {
     const nodes = whole.nodes.filter((node) => !node.parent);
     const ids = new Set(nodes.map((node) => node.id));
-    return { ...whole, nodes, edges: whole.edges.filter((edge) => ids.has(edge.from) && ids.has(edge.to) && edge.kind !== "enter") };
+    return { ...whole, nodes, edges: whole.edges.filter((edge) => ids.has(edge.from) && ids.has(edge.to)) };
   }, [whole]);
   if (!isLarge) return [whole, undefined];
   return [isFolded ? folded : whole, { isFolded, hidden: whole.nodes.length - folded.nodes.length, toggle: () => setFolded(!isFolded) }];

@@ -119,7 +119,7 @@ function Badge({ x, y, text }: { x: number; y: number; text: string }): ReactNod
 }
 
 export const EdgeShape = memo(function EdgeShape({ edge, state, isFaded }: { edge: GraphEdge; state: string; isFaded: boolean }) {
-  return <path className={`edge ${state}${isFaded ? " faded" : ""}`} d={pathOf(edge.points)} markerEnd={edge.kind === "enter" ? undefined : `url(#arrow-${state === "took" ? "took" : "open"})`} />;
+  return <path className={`edge ${state}${isFaded ? " faded" : ""}`} d={pathOf(edge.points)} markerEnd={`url(#arrow-${state === "took" ? "took" : "open"})`} />;
 });
 
 export const EdgeLabel = memo(function EdgeLabel({ edge, state }: { edge: GraphEdge; state: string }) {

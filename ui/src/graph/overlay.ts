@@ -152,7 +152,6 @@ export function edgeState(edge: GraphEdge, overlays: Map<string, NodeOverlay>): 
   const from = overlays.get(edge.from);
   const to = overlays.get(edge.to);
   const entered = to !== undefined && to.status !== "pending" && to.status !== "skipped";
-  if (edge.kind === "enter") return entered ? "took" : "open";
   if (!from || !(DONE.has(from.status) || from.status === "failed")) return "open";
   const isEnd = edge.to.endsWith("//end");
   if (edge.when === "action") {

@@ -2,8 +2,10 @@
 
 const RADIUS = 8;
 
-export function pathOf(points: [number, number][]): string {
-  const [first, ...rest] = points;
+type Point = [number, number];
+
+export function pathOf(points: readonly number[][]): string {
+  const [first, ...rest] = points.map(([x = 0, y = 0]): Point => [x, y]);
   if (!first) return "";
   let path = `M${first[0]} ${first[1]}`;
   rest.forEach((point, n) => {

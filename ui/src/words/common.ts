@@ -7,7 +7,7 @@ const en = {
     main: "Main",
     overview: "Overview", runs: "Runs", flows: "Flows", queues: "Queues", deadLetters: "Dead letters", workers: "Workers",
     schedules: "Schedules", approvals: "Approvals", accounts: "Accounts", audit: "Audit log", settings: "Settings",
-    docs: "Documentation", bulk: "Bulk actions", jobs: "Jobs", menu: "Menu", fold: "Collapse", skip: "Skip to content",
+    docs: "Documentation", bulk: "Bulk actions", jobs: "Jobs", menu: "Menu", fold: "Collapse", skip: "Skip to content", servers: (n: number) => `${n} servers`,
   },
   live: {
     live: "Live", connecting: "Reconnecting", polling: "Polling", paused: "Paused",
@@ -69,7 +69,7 @@ const zh: typeof en = {
     main: "主导航",
     overview: "概览", runs: "运行", flows: "流程", queues: "队列", deadLetters: "死信", workers: "执行器",
     schedules: "定时", approvals: "审批", accounts: "账户", audit: "审计日志", settings: "设置",
-    docs: "文档", bulk: "批量操作", jobs: "任务", menu: "菜单", fold: "收起", skip: "跳到正文",
+    docs: "文档", bulk: "批量操作", jobs: "任务", menu: "菜单", fold: "收起", skip: "跳到正文", servers: (n) => `${n} 台服务器`,
   },
   live: {
     live: "实时", connecting: "正在重连", polling: "轮询中", paused: "已暂停",

@@ -66,9 +66,7 @@ function useGraph(view: RunView): { graph: FlowGraph | undefined; error: unknown
     queryFn: ({ signal }) => request<FlowGraph>("GET", `/api/v1/runs/${view.run.id}/graph`, { query: { dir: direction }, signal }),
   });
   const graph = direction === own?.direction ? own : (turned.data ?? own);
-  // A patch replaces the view; the drawing keeps its identity for as long as the version is the same.
-  const stable = useMemo(() => graph, [view.run.version_id, graph?.direction, graph?.nodes.length]);
-  return { graph: stable, error: turned.error ?? view.graphError, direction, turn: (to) => change({ dir: to === own?.direction ? undefined : to }) };
+  return { graph, error: turned.error, direction, turn: (to) => change({ dir: to === own?.direction ? undefined : to }) };
 }
 
 function GraphTools({ graph, overlays, direction, onTurn, onSelect }: { graph: FlowGraph; overlays: Map<string, NodeOverlay>; direction: string; onTurn: (to: string) => void; onSelect: (id: string) => void }) {

@@ -1,9 +1,9 @@
 // The page of one run: the view of the server, kept up to date by patches of the event stream.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useParams } from "@tanstack/react-router";
-import { useMemo, useRef, useState } from "react";
+import { useRef, useState } from "react";
 import { ApiError, request } from "../../api/client";
-import type { FlowGraph, RunPatch, RunView } from "../../api/console";
+import type { RunPatch, RunView } from "../../api/console";
 import { PageFrame } from "../../app/PageFrame";
 import { useSearchParams } from "../../app/search-state";
 import { count, tail } from "../../format/number";
@@ -51,17 +51,7 @@ function useRunView(id: string) {
     if (next === "refetch") refetch();
     else client.setQueryData(key, next);
   });
-  return { ...query, data: useWithGraph(query.data) } as typeof query;
-}
-
-/** The view with the drawing of its version. The drawing never changes, so it is read once and keeps its identity while
- * patches replace the view. */
-function useWithGraph(view: RunView | undefined): RunView | undefined {
-  const graph = useQuery({
-    queryKey: ["run-graph", view?.run.version_id, "lr"], enabled: view !== undefined && !view.graph, staleTime: Number.POSITIVE_INFINITY,
-    queryFn: ({ signal }) => request<FlowGraph>("GET", `/api/v1/runs/${view?.run.id}/graph`, { query: { dir: "lr" }, signal }),
-  });
-  return useMemo(() => (view && !view.graph ? { ...view, graph: graph.data, graphError: graph.error ?? undefined } : view), [view, graph.data, graph.error]);
+  return query;
 }
 
 export function RunPage() {

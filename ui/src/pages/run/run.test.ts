@@ -10,7 +10,7 @@ import { familyOfReason, short, whyText } from "./why";
 const START = Date.UTC(2026, 0, 1);
 const at = (ms: number | undefined) => (ms === undefined ? undefined : new Date(START + ms).toISOString());
 const attempt = (node: string, n: number, status: string, queued: number | undefined, from: number | undefined, to?: number, more: Partial<AttemptView> = {}): AttemptView =>
-  ({ node, visit: 1, attempt: n, status, queued_at: at(queued), started_at: at(from), finished_at: at(to), ...more });
+  ({ node, visit: 1, attempt: n, status, kind: "task", input: { bytes: 4, value: null }, queued_at: at(queued) ?? "", started_at: at(from), finished_at: at(to), ...more });
 
 test("an attempt is a queue wait and work; between two attempts lies the back-off", () => {
   const [row] = rowsOf([attempt("a", 1, "failed", 0, 100, 500), attempt("a", 2, "ok", 900, 950, 1200)], START);

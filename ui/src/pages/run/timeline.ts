@@ -119,13 +119,19 @@ function withBoxes(rows: TimelineRow[]): TimelineRow[] {
   }
   const ordered: TimelineRow[] = [];
   const add = (path: string) => {
-    for (const row of (children.get(path) ?? []).sort((a, b) => a.from - b.from || a.path.localeCompare(b.path, "en", { numeric: true }))) {
+    for (const row of (children.get(path) ?? []).sort((a, b) => a.from - b.from || byNumber(a.name, b.name))) {
       ordered.push(row);
       add(row.path);
     }
   };
   add("");
   return ordered;
+}
+
+/** Branches that began at one time are ordered by their index; other rows keep their order. */
+function byNumber(a: string, b: string): number {
+  const order = Number(a) - Number(b);
+  return Number.isNaN(order) ? 0 : order;
 }
 
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_800_000, 3_600_000, 7_200_000, 21_600_000, 43_200_000, 86_400_000];

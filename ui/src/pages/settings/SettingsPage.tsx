@@ -11,6 +11,7 @@ import { CopyButton } from "../../parts/Copy";
 import { Icon } from "../../parts/Icon";
 import { Panel } from "../../parts/Panel";
 import { Segments } from "../../parts/Tabs";
+import { Ago } from "../../parts/Time";
 import { toast } from "../../parts/Toasts";
 import { commonWords } from "../../words/common";
 import { useWords } from "../../words/language";
@@ -90,28 +91,22 @@ function AboutServer() {
           <>
             <dl className="facts">
               <dt>{words.version}</dt><dd>{info.version}</dd>
-              <dt>{words.store}</dt><dd>{info.store.kind}{info.store.bytes != null && `, ${bytes(info.store.bytes)}`}</dd>
               <dt>{words.server}</dt><dd className="mono">{info.server} <CopyButton text={info.server} /></dd>
               <dt>{words.project}</dt><dd>{info.project}</dd>
               <dt>{words.up}</dt><dd>{duration(info.up_ms)}</dd>
+              <dt>{words.retention}</dt><dd>{info.retain_ms == null ? words.forEver : duration(info.retain_ms)}</dd>
+              <dt>{words.silence}</dt><dd>{duration(info.worker_ttl_ms)}</dd>
               {stats.data && <><dt>{words.memory}</dt><dd>{stats.data.process.resident_bytes != null ? bytes(stats.data.process.resident_bytes) : "–"}</dd></>}
             </dl>
-            <div className="frame"><div className="scroll" tabIndex={0}><table aria-label={words.settings}>
-              <thead><tr><th>{words.setting}</th><th>{words.value}</th></tr></thead>
-              <tbody>{Object.entries(info.settings).map(([name, value]) => <tr key={name}><td className="mono">{name}</td><td className="text" style={{ whiteSpace: "normal" }}>{shown(name, value)}</td></tr>)}</tbody>
+            <div className="frame"><div className="scroll" tabIndex={0}><table aria-label={words.servers}>
+              <thead><tr><th>{words.server}</th><th>{words.version}</th><th>{words.started}</th><th>{words.heartbeat}</th></tr></thead>
+              <tbody>{info.servers.map((one) => <tr key={one.id}><td className="cut">{one.name} <span className="mono faint">{one.id.slice(-4)}</span></td><td>{one.version}</td><td className="dim"><Ago at={one.started_at} /></td><td className="dim"><Ago at={one.heartbeat_at} /></td></tr>)}</tbody>
             </table></div></div>
           </>
         )}
       </Panel>
     </section>
   );
-}
-
-/** A setting as text; spans of time by their names. */
-function shown(name: string, value: unknown): string {
-  if (name.endsWith("_ms") && typeof value === "number") return duration(value);
-  if (name.endsWith("_bytes") && typeof value === "number") return bytes(value);
-  return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 /** The answer of `/readyz`; a server that is not ready answers 503 with the same body. */
