@@ -99,7 +99,7 @@ function BoxText({ node, status, done, total, word }: GraphNodeProps) {
 
 function TimeText({ x, y, room, before, start, end, action, retryAt }: { x: number; y: number; room: number; before: string } & NodeMark) {
   const words = useWords(graphWords);
-  const text = useTicking((now) => (retryAt !== undefined ? words.nextIn(duration(Math.max(0, retryAt - now))) : start === undefined ? before : duration((end ?? now) - start)));
+  const text = useTicking((now) => (retryAt !== undefined ? words.nextIn(duration(Math.max(0, retryAt - now))) : start === undefined ? before : duration(Math.max(0, (end ?? now) - start))));
   const parts = [before, action && action !== "default" ? action : text].join(" · ");
   return <text className="t2" x={x} y={y}>{cut(parts.length > room ? (action && action !== "default" ? `→ ${action}` : text) : parts, room)}</text>;
 }

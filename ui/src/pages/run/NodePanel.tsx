@@ -12,7 +12,7 @@ import { Marked } from "../../parts/Marked";
 import { Menu } from "../../parts/Menu";
 import { PayloadView } from "../../parts/Payload";
 import { useStatusWord, StatusPill, StatusWord } from "../../parts/Status";
-import { lookOf } from "../../parts/status";
+import { isEnded, lookOf } from "../../parts/status";
 import { Clock, Elapsed } from "../../parts/Time";
 import { attemptKey } from "../../live/patch";
 import { commonWords } from "../../words/common";
@@ -88,9 +88,9 @@ function NodeDetail({ view, graph, path, onSelect, onAction }: NodePanelProps & 
         {[info.kind?.slice(0, 60), attempts[0]?.service && attempts[0].service !== info.kind && `${words.node.service} ${attempts[0].service.slice(0, 60)}`].filter(Boolean).join(" · ")}
         {path.includes("/") && <> · <code>{path.slice(0, 120)}</code></>}
       </p>
-      {info.round != null && (
+      {(isEnded(view.run.status) ? info.round != null : reasons.length > 0 || info.child || info.job) && (
         <div className="row wrap">
-          <button type="button" className="btn sm primary" onClick={() => onAction({ name: "rerun", node: path })}><Icon name="retry" small />{words.actions.rerunFrom}</button>
+          {isEnded(view.run.status) && <button type="button" className="btn sm primary" onClick={() => onAction({ name: "rerun", node: path })}><Icon name="retry" small />{words.actions.rerunFrom}</button>}
           {reasons.map((reason) => <WaitButtons key={reason.waits_for} reason={reason} onAction={onAction} />)}
           <span className="grow" />
           <NodeMenu view={view} info={info} path={path} onAction={onAction} />
@@ -183,7 +183,7 @@ function Attempt({ view, attempt }: { view: RunView; attempt: AttemptView }) {
       {attempt.error && <Fault kind={attempt.error.kind} message={attempt.error.message} />}
       <dl className="facts">
         {attempt.worker && <><dt>{words.worker}</dt><dd><Link className="link" to="/workers" search={{ worker: attempt.worker } as never}>{attempt.worker.slice(0, 80)}</Link></dd></>}
-        {attempt.queued_at && <><dt>{words.queued}</dt><dd><Elapsed from={attempt.queued_at} to={attempt.started_at} /></dd></>}
+        {attempt.queued_at !== attempt.started_at && <><dt>{words.queued}</dt><dd><Elapsed from={attempt.queued_at} to={attempt.started_at} /></dd></>}
         {attempt.started_at && <><dt>{waits ? words.waited : words.ran}</dt><dd><Elapsed from={attempt.started_at} to={attempt.finished_at} /></dd></>}
         {attempt.started_at && <><dt>{words.started}</dt><dd><Clock at={attempt.started_at} /></dd></>}
         {attempt.action && attempt.action !== "default" && <><dt>{words.action}</dt><dd><code>{attempt.action.slice(0, 120)}</code></dd></>}

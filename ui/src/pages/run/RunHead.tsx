@@ -59,7 +59,7 @@ export function RunHead({ view, onAction }: HeadProps) {
           {!ended && view.budget != null && <button type="button" className="btn" onClick={() => onAction({ name: "budget" })}>{words.actions.budget}</button>}
           <StartLike view={view} />
           {ended && hasFailed && <button type="button" className="btn" onClick={() => onAction({ name: "retry" })}>{words.actions.retry}</button>}
-          <button type="button" className="btn primary" onClick={() => onAction({ name: "rerun" })}><Icon name="retry" small />{words.actions.rerun}</button>
+          {ended && <button type="button" className="btn primary" onClick={() => onAction({ name: "rerun" })}><Icon name="retry" small />{words.actions.rerun}</button>}
         </span>
       </div>
       <Facts view={view} />
@@ -154,7 +154,7 @@ export function Dock({ view, onAction }: HeadProps) {
       {!ended && <button type="button" className="btn" onClick={() => onAction({ name: "cancel" })}>{words.cancel}</button>}
       {!ended && <button type="button" className="btn" onClick={() => onAction({ name: "signal" })}>{words.signal}</button>}
       {ended && <StartLike view={view} />}
-      <button type="button" className="btn primary" onClick={() => onAction({ name: "rerun" })}>{words.rerun}</button>
+      {ended && <button type="button" className="btn primary" onClick={() => onAction({ name: "rerun" })}>{words.rerun}</button>}
     </div>
   );
 }

@@ -12,6 +12,7 @@ import { useTopic } from "../../live/live";
 import { applyPatch } from "../../live/patch";
 import { Boundary } from "../../parts/Errors";
 import { Panel } from "../../parts/Panel";
+import { isEnded } from "../../parts/status";
 import { Tabs } from "../../parts/Tabs";
 import { commonWords } from "../../words/common";
 import { useWords } from "../../words/language";
@@ -74,8 +75,8 @@ function Detail({ view }: { view: RunView }) {
   const navigate = useNavigate();
   const tab = search.tab ?? "graph";
   useKeys([
-    { keys: "r", label: (of) => runWords[of].keys.rerun, run: () => setAction({ name: "rerun", node: search.node }) },
-    { keys: "c", label: (of) => runWords[of].keys.cancel, run: () => setAction({ name: "cancel" }) },
+    { keys: "r", label: (of) => runWords[of].keys.rerun, run: () => isEnded(view.run.status) && setAction({ name: "rerun", node: search.node }) },
+    { keys: "c", label: (of) => runWords[of].keys.cancel, run: () => isEnded(view.run.status) || setAction({ name: "cancel" }) },
     { keys: "Escape", label: (of) => runWords[of].keys.back, run: () => (search.node ? change({ node: undefined }) : void navigate({ to: "/runs" })) },
   ], (of) => runWords[of].keys.title);
   const items = [

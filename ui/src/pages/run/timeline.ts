@@ -27,13 +27,15 @@ export interface TimelineRow {
   to?: number;
 }
 
+const WAITING_KINDS = /wait|approval|timer|delay|sleep|signal/i;
 const WAITS = new Set(["waiting", "parked", "suspended", "paused"]);
 
 function kindOf(attempt: AttemptView): SegmentKind {
   if (attempt.kind === "retry" || attempt.status === "retrying") return "backoff";
   // The worker of a suspended call has answered; the wait for its report follows.
   if (attempt.status === "suspended" && attempt.finished_at) return "ok";
-  if (WAITS.has(attempt.status)) return "waiting";
+  // A node that waits for a timer, a signal or a person makes no call: all of its time is a wait.
+  if (WAITS.has(attempt.status) || (attempt.fence == null && WAITING_KINDS.test(attempt.kind) && !attempt.error)) return "waiting";
   if (attempt.status === "running") return "running";
   if (attempt.status === "ok" || attempt.status === "completed") return "ok";
   if (attempt.status === "canceled") return "canceled";
