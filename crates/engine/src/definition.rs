@@ -11,6 +11,7 @@ mod payer;
 mod reader;
 mod refs;
 mod source;
+pub mod source_map;
 mod steps;
 
 use std::collections::BTreeMap;

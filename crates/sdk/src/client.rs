@@ -18,6 +18,7 @@
 mod accounts;
 mod approvals;
 mod audit;
+mod bulks;
 mod calls;
 mod dead_letters;
 mod events;
@@ -46,6 +47,7 @@ use crate::error::{ClientError, UNREACHABLE, UNSENDABLE};
 pub use accounts::AccountsApi;
 pub use approvals::ApprovalsApi;
 pub use audit::AuditApi;
+pub use bulks::BulksApi;
 pub use calls::CallsApi;
 pub use dead_letters::DeadLettersApi;
 pub use events::{EventStream, ServerEvent};

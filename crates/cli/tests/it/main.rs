@@ -3,6 +3,7 @@
 
 mod anywhere;
 mod audit;
+mod bulk;
 mod cancel;
 mod children;
 mod clock;

@@ -263,6 +263,11 @@ impl ProjectTables {
         Ok(self.runs.values().map(|stored| &stored.row).filter(counts).take(limit).count())
     }
 
+    pub(super) fn count_matching(&self, query: RunQuery, limit: usize) -> Result<Option<usize>, StoreError> {
+        let rows = self.runs.values().map(|stored| &stored.row);
+        Ok((!query.is_examined()).then(|| rows.filter(|row| row.matches(&query)).take(limit).count()))
+    }
+
     pub(super) fn outbox_to(&self, to: Party) -> Result<Vec<Message>, StoreError> {
         let open: BTreeSet<&MessageId> = self.undelivered.iter().map(|(_, id)| id).collect();
         let sent = open.into_iter().filter_map(|id| self.messages.get(id));

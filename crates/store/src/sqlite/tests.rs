@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use super::*;
 
 /// All constant statements.
-const ALL: [&[&str]; 32] = [
+const ALL: [&[&str]; 34] = [
     check::ALL,
     schema::ALL,
     flow::ALL,
@@ -40,6 +40,8 @@ const ALL: [&[&str]; 32] = [
     worker::ALL,
     commit::ALL,
     retain::ALL,
+    bulk::ALL,
+    sample::ALL,
     set_back::ALL,
 ];
 
