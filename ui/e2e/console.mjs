@@ -4,13 +4,14 @@ import { after, before } from "node:test";
 import { launch, open } from "./browser.mjs";
 import { Server } from "./server.mjs";
 
-/** `it()` is the server, `visit(path, how)` opens a page of the console. */
-export function useConsole() {
+/** `it()` is the server, `visit(path, how)` opens a page of the console. `prepare` fills the server first. */
+export function useConsole(prepare) {
   let server;
   let browser;
   before(async () => {
     server = await Server.start();
     browser = await launch();
+    await prepare?.(server);
   });
   after(async () => {
     await browser?.close();

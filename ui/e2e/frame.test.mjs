@@ -1,27 +1,26 @@
 // What every page must keep: no error, no serious finding of axe, both languages, both themes, phone width, keyboard.
 import assert from "node:assert/strict";
-import { before, test } from "node:test";
+import { test } from "node:test";
 import { axe, overflows, PHONE, WIDE } from "./browser.mjs";
 import { clean, settled, useConsole } from "./console.mjs";
 import { local, until } from "./server.mjs";
 
-const { it, browser, visit } = useConsole();
 const paths = {};
 
-before(async () => {
-  await it().publish("film", {
+const { it, browser, visit } = useConsole(async (server) => {
+  await server.publish("film", {
     title: "Film", start: "write",
     nodes: { write: local("echo", { prep: { input_map: { title: "Harbour" } }, post: { output_key: "film" } }), review: { kind: "approval", title: "Show the film?", prep: { input_map: { film: "$shared.film" } }, params: {} }, publish: local("echo", { prep: { input_key: "$shared.film" } }) },
     edges: [{ from: "write", to: "review" }, { from: "review", action: "approved", to: "publish" }],
   });
-  const id = await it().start("film");
-  await until(async () => (await it().get("/approvals")).items.length === 1, "the approval");
-  await it().deaden("render", [{ payload: { file: "a.png" } }, { payload: { file: "b.png" } }]);
-  const job = await it().post("/jobs", { queue: "render", name: "work" });
-  const schedule = await it().post("/schedules", { name: "nightly", cron_expr: "0 3 * * *", timezone: "Europe/Berlin", flow: "film" });
-  await it().post("/accounts", { id: "acme" });
-  await it().post("/accounts/acme/deposit", { amount: 1000, key: "first" });
-  await it().post("/queues/render/pause");
+  const id = await server.start("film");
+  await until(async () => (await server.get("/approvals")).items.length === 1, "the approval");
+  await server.deaden("render", [{ payload: { file: "a.png" } }, { payload: { file: "b.png" } }]);
+  const job = await server.post("/jobs", { queue: "render", name: "work" });
+  const schedule = await server.post("/schedules", { name: "nightly", cron_expr: "0 3 * * *", timezone: "Europe/Berlin", flow: "film" });
+  await server.post("/accounts", { id: "acme" });
+  await server.post("/accounts/acme/deposit", { amount: 1000, key: "first" });
+  await server.post("/queues/render/pause");
   Object.assign(paths, {
     overview: "/", runs: "/runs", run: `/runs/${id}`, node: `/runs/${id}?node=review`, state: `/runs/${id}?tab=state`, events: `/runs/${id}?tab=events`, definition: `/runs/${id}?tab=definition`, json: `/runs/${id}?tab=json`,
     start: "/start?flow=film", flows: "/flows", flow: "/flows/film", versions: "/flows/film?tab=versions", "runs of a flow": "/flows/film?tab=runs", schedules: "/schedules", schedule: `/schedules/${schedule.id}`, "new schedule": "/schedules?new=1",

@@ -102,9 +102,12 @@ test("fifty failed runs are retried at once", async () => {
   const { page, problems, close } = await visit("/runs?query=status:failed flow:flaky");
   await page.locator("[data-run]").first().waitFor();
   await page.locator("thead input[type=checkbox]").check();
-  const all = page.getByRole("toolbar").getByRole("button", { name: /50/ });
+  const bar = page.getByRole("toolbar");
+  await bar.waitFor();
+  // A page may be shorter than the list: then the toolbar offers all that match.
+  const all = bar.getByRole("button", { name: /all/i });
   if (await all.isVisible()) await all.click();
-  await page.getByRole("toolbar").getByRole("button", { name: "Retry" }).click();
+  await bar.getByRole("button", { name: "Retry" }).click();
   await page.locator('dialog [data-dry-run="50"]').waitFor();
   await page.locator("dialog button[type=submit]").click();
   await page.waitForURL(/\/ui\/bulk\//);
@@ -153,8 +156,7 @@ test("an unknown status does not break the page", async () => {
 });
 
 test("a result of five megabytes is shown in parts", async () => {
-  await it().publish("large", { start: "echo", nodes: { echo: local("echo", { prep: { input_map: { left: "$params.text", right: "$params.text" } }, post: { output_key: "text" } }) }, edges: [] });
-  // A body has at most 4 MiB, so the result has the text twice.
+  await it().publish("large", { start: "echo", nodes: { echo: local("echo", { prep: { input_map: { first: "$params.text", second: "$params.text" } }, post: { output_key: "text" } }) }, edges: [] });
   const id = await it().start("large", { params: { text: "x".repeat(5 << 19) } });
   await it().ended(id, "completed");
   const { page, problems, close } = await visit(`/runs/${id}?tab=json`);
@@ -185,8 +187,7 @@ test("hostile texts are texts", async () => {
       await page.goto(`${it().url}/ui${path}`);
       await settled(page);
       assert.equal(await page.evaluate(() => globalThis.pwned), undefined, path);
-      // The editor has pictures of its own around characters that it replaces.
-      assert.equal(await page.locator("main img:not(.cm-widgetBuffer)").count(), 0, path);
+      assert.equal(await page.locator('main img[src="x"]').count(), 0, path);
       assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth + 1), `${path} is wider than its window`);
     }
     clean(problems);

@@ -106,8 +106,9 @@ test("an error is shown in place while one types; the fixed flow is published an
   await page.keyboard.press("Control+End");
   await page.keyboard.press("ArrowUp");
   await page.keyboard.press("End");
+  // The first press stops at the indentation.
   await page.keyboard.press("Shift+Home");
-  await page.keyboard.type("  - {from: c, action: approved, to: a}");
+  await page.keyboard.type("- {from: c, action: approved, to: a}");
   await page.locator('[data-problems="0"]').waitFor();
   // A click on a node moves the cursor to its text, and the reverse.
   await page.locator('.graph [data-node="c"]').click();
@@ -179,7 +180,7 @@ test("a schedule is created with a preview, triggered and turned off", async () 
   await dialog.getByLabel("Flow", { exact: true }).fill("nightly");
   await dialog.getByLabel("Cron expression").fill("30 2 * * *");
   await dialog.getByLabel("Time zone").fill("Europe/Berlin");
-  await page.waitForFunction(() => document.querySelectorAll("dialog .times tbody tr").length === 10);
+  await page.waitForFunction(() => /Europe\/Berlin/.test(document.querySelector("dialog .times thead")?.textContent) && document.querySelectorAll("dialog .times tbody tr").length === 10);
   assert.match(await dialog.locator(".times").innerText(), /02:30:00 \+0[12]:00/);
   await dialog.locator("button[type=submit]").click();
   await page.waitForURL(/\/schedules\//);

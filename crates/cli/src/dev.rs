@@ -148,6 +148,7 @@ async fn config(flags: &DevArgs, examples: &Examples) -> Result<ServerConfig> {
         // A page or a flow from elsewhere must not run commands on a developer's machine.
         scripts: ScriptConfig::new(ScriptPolicy::Only(examples.scripts.clone().into())),
         allow_worker_net: false,
+        require_account: false,
         name: "dev".to_owned(),
         worker_ttl: Duration::from_secs(15),
         poll_lease: Duration::from_secs(600),

@@ -24,7 +24,7 @@ use crate::session::{GlobalArgs, duration};
 use crate::stats;
 
 pub(crate) use actions::print_run;
-pub(crate) use start::key_value;
+pub(crate) use start::{key_value, priority};
 
 #[derive(Subcommand)]
 pub(crate) enum RunCommand {

@@ -23,6 +23,9 @@ const STANDARD: [&str; 3] = ["transform", "sum", "route"];
 /// The default URL of the standard worker.
 const URL: &str = "http://127.0.0.1:8080";
 
+/// Slots of one worker: each is a task, and each open call holds its input.
+const SLOTS_MAX: usize = 10_000;
+
 /// The default queue of `--demo`.
 const DEMO_QUEUE: &str = "default";
 
@@ -53,12 +56,37 @@ pub(crate) struct WorkerArgs {
     /// The id of the worker [default: generated].
     #[arg(long)]
     id: Option<String>,
-    /// Parallel calls at most.
-    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    slots: u32,
+    /// Parallel calls at most: a number, or MIN..MAX for a number that grows with the work and shrinks when idle.
+    #[arg(long, value_name = "N|MIN..MAX", default_value = "64", value_parser = slots)]
+    slots: SlotBounds,
     /// The duration of a lease: 30s, 5m.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = lease)]
     lease: Duration,
+}
+
+/// The number of parallel calls, at least and at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct SlotBounds {
+    min: usize,
+    max: usize,
+}
+
+/// Reads a number of slots, or a range.
+fn slots(text: &str) -> Result<SlotBounds, String> {
+    let number = |text: &str| {
+        let n = text.trim().parse::<usize>().ok().filter(|n| (1..=SLOTS_MAX).contains(n));
+        n.ok_or_else(|| {
+            format!("write a number from 1 to {SLOTS_MAX}, or two with `..` between, such as 2..64")
+        })
+    };
+    let (min, max) = match text.split_once("..") {
+        Some((min, max)) => (number(min)?, number(max)?),
+        None => (number(text)?, number(text)?),
+    };
+    if min > max {
+        return Err(format!("the least, {min}, is above the most, {max}"));
+    }
+    Ok(SlotBounds { min, max })
 }
 
 /// Reads a lease that the server accepts.
@@ -80,7 +108,8 @@ async fn work(flags: WorkerArgs, options: &GlobalArgs) -> Result<Exit> {
     let services = chosen(&flags.services)?;
     let id = flags.id.unwrap_or_else(|| unique_id("worker"));
     let demo = flags.demo;
-    let mut worker = Worker::new(Client::new(&server)?, &id).slots(flags.slots as usize).lease(flags.lease);
+    let SlotBounds { min, max } = flags.slots;
+    let mut worker = Worker::new(Client::new(&server)?, &id).slots_between(min, max).lease(flags.lease);
     for service in &services {
         worker = worker.service(*service, move |call| answer(call, demo));
     }
@@ -173,6 +202,15 @@ mod tests {
         assert_eq!(chosen(&names(&["all"])).unwrap().len(), function::NAMES.len());
         let error = chosen(&names(&["tranform"])).unwrap_err().to_string();
         assert!(error.contains("did you mean `transform`?"), "{error}");
+    }
+
+    #[test]
+    fn slots_are_a_number_or_a_range() {
+        assert_eq!(slots("8"), Ok(SlotBounds { min: 8, max: 8 }));
+        assert_eq!(slots("2..64"), Ok(SlotBounds { min: 2, max: 64 }));
+        for wrong in ["0", "10001", "64..2", "..5", "3..", "0..4", "many"] {
+            assert!(slots(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

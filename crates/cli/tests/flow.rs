@@ -86,9 +86,25 @@ fn steps_expand_to_tasks() {
     let output = windlass(&["flow", "expand", "examples/steps/parallel-documents.json"]);
     assert!(output.status.success());
     let tasks: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let last =
-        json!({"id": "4", "task_id": "4", "operator": "@files/merge", "dependOn": ["1-1", "2-1", "3-2"]});
-    assert_eq!(tasks["tasks"][5], last);
+    let last = &tasks["tasks"][5];
+    let found = ["id", "task_id", "operator", "dependOn"].map(|field| last[field].clone());
+    assert_eq!(found, [json!("4"), json!("4"), json!("@files/merge"), json!(["1-1", "2-1", "3-2"])]);
+}
+
+#[test]
+fn titles_and_bodies_of_loops_are_shown() {
+    let file = definition(
+        "loop.json",
+        r#"{"steps": [{"id": "each", "title": "每个", "operator": "@control/flow/loop", "parameters": {"limit": 2},
+            "steps": [{"id": "one", "title": "复制", "operator": "copy"}]}]}"#,
+    );
+    let output = windlass(&["flow", "expand", &file]);
+    let tasks: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let body =
+        json!([{"id": "one", "task_id": "one_i{turn}", "operator": "copy", "title": "复制", "dependOn": []}]);
+    assert_eq!((&tasks["tasks"][0]["title"], &tasks["tasks"][0]["steps"]), (&json!("每个"), &body));
+    let drawn = text(&windlass(&["flow", "graph", &file]).stdout);
+    assert!(drawn.contains("每个") && drawn.contains("复制"), "{drawn}");
 }
 
 #[test]

@@ -30,7 +30,7 @@ use windlass_store::run::{Journal, RunGroup, RunQuery, RunRef, RunRow, Since};
 use windlass_store::sample::{SampleQuery, SampleRow};
 use windlass_store::schedule::Scheduled;
 use windlass_store::server::ServerRow;
-use windlass_store::service::{LiveService, ServiceRow};
+use windlass_store::service::{LiveService, ServiceRow, WaitingService};
 use windlass_store::store::{Due, Retained, SetBack};
 use windlass_store::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 use windlass_store::{Memory, Store, StoreError};
@@ -231,6 +231,7 @@ forward! {
         balance_waiters(account: String, within: Amount, limit: usize) -> Vec<BalanceWaiter>;
         services(names: NameRange) -> Vec<ServiceRow>;
         live_services(alive_since: Timestamp, names: NameRange) -> Vec<LiveService>;
+        waiting_services(names: NameRange, now: Timestamp) -> Vec<WaitingService>;
         queues(names: NameRange, now: Timestamp) -> Vec<QueueDepth>;
         held(queue: String) -> Held;
         spent() -> Vec<Spent>;

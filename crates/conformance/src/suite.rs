@@ -232,6 +232,8 @@ macro_rules! conformance {
                 workers_are_listed_a_page_at_a_time
                 workers_of_a_service_are_listed_without_the_rest
                 services_are_listed_a_page_at_a_time
+                supply_is_added_up_by_service
+                waiting_jobs_are_counted_by_service
                 schedules_are_listed_a_page_at_a_time
                 a_worker_that_registers_again_changes_its_services
                 empty_queues_without_settings_are_deleted

@@ -131,6 +131,15 @@ pub enum Event {
         /// The names of the branches of a fan, when only the run knew them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         names: Vec<String>,
+        /// A fan without a strategy runs all its branches. Absent in older journals: there it gave up at the first
+        /// failure.
+        #[serde(default, skip_serializing_if = "is_false")]
+        all: bool,
+    },
+    /// Something inside this place failed and nothing there caught it. Nothing more begins inside; the place fails when
+    /// the calls in hand have ended.
+    Draining {
+        node: NodePath,
     },
     /// One turn of a loop ended with these outputs.
     Turned {
@@ -255,9 +264,9 @@ pub struct Start {
     /// Prices of the services this plan uses, as they were at the start.
     #[serde(skip_serializing_if = "is_default")]
     pub prices: Arc<BTreeMap<String, Price>>,
-    /// Recheck intervals of services that have one, as they were at the start.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub rechecks: BTreeMap<String, u64>,
+    /// Settings of the services that this plan uses, as they were at the start.
+    #[serde(alias = "rechecks", skip_serializing_if = "BTreeMap::is_empty")]
+    pub services: BTreeMap<String, ServiceTerms>,
     /// The server's default time limit of one push, local or script attempt; 0 = none.
     #[serde(skip_serializing_if = "is_default")]
     pub call_timeout_ms: u64,
@@ -267,6 +276,52 @@ pub struct Start {
     /// The flows whose calls led here, outermost first, this one last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub chain: Vec<String>,
+}
+
+/// The settings of a service that a run carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(from = "StoredTerms")]
+pub struct ServiceTerms {
+    /// How often a suspended call is asked again that names no interval itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recheck_ms: Option<u64>,
+    /// A suspended call that names no interval itself waits until it is reported.
+    #[serde(skip_serializing_if = "is_false")]
+    pub until_reported: bool,
+    /// The time limit over all attempts of a call whose node has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// The class of a call whose node has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Priority>,
+}
+
+/// The stored form of [`ServiceTerms`]: older journals have the recheck interval alone.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum StoredTerms {
+    Recheck(u64),
+    Terms {
+        #[serde(default)]
+        recheck_ms: Option<u64>,
+        #[serde(default)]
+        until_reported: bool,
+        #[serde(default)]
+        timeout_ms: Option<u64>,
+        #[serde(default)]
+        priority: Option<Priority>,
+    },
+}
+
+impl From<StoredTerms> for ServiceTerms {
+    fn from(stored: StoredTerms) -> Self {
+        match stored {
+            StoredTerms::Recheck(ms) => ServiceTerms { recheck_ms: Some(ms), ..ServiceTerms::default() },
+            StoredTerms::Terms { recheck_ms, until_reported, timeout_ms, priority } => {
+                ServiceTerms { recheck_ms, until_reported, timeout_ms, priority }
+            }
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

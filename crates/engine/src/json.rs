@@ -45,7 +45,22 @@ impl fmt::Display for JsonFlaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.path.as_str() {
             "" => self.kind.fmt(f),
-            path => write!(f, "{path}: {}", self.kind),
+            path => write!(f, "{path}: {}{}", self.kind, self.remedy()),
+        }
+    }
+}
+
+impl JsonFlaw {
+    /// The advice for steps whose branches stand inside one another; empty for any other text.
+    pub fn remedy(&self) -> &'static str {
+        match self.kind {
+            JsonFlawKind::Deep if self.path.contains(".branches[") => {
+                ", or move the inner branches to a flow of their own and call it with `@subflow/call`"
+            }
+            JsonFlawKind::Deep
+            | JsonFlawKind::Heavy(_)
+            | JsonFlawKind::KeyTwice
+            | JsonFlawKind::LargeInteger => "",
         }
     }
 }
@@ -178,7 +193,7 @@ impl Scan<'_> {
 
     fn begin(&mut self, container: Open) -> Result<bool, JsonFlaw> {
         if self.open.len() == NESTING {
-            return Err(JsonFlaw { path: String::new(), kind: JsonFlawKind::Deep });
+            return Err(JsonFlaw { path: shortened(&self.path()), kind: JsonFlawKind::Deep });
         }
         self.at += 1;
         self.open.push(container);
@@ -283,6 +298,16 @@ impl Scan<'_> {
     }
 }
 
+/// A long path without its middle.
+fn shortened(path: &str) -> String {
+    let chars: Vec<char> = path.chars().collect();
+    if chars.len() <= 2 * KEY_CHARS {
+        return path.to_owned();
+    }
+    let (first, last) = (&chars[..KEY_CHARS], &chars[chars.len() - KEY_CHARS..]);
+    format!("{} … {}", String::from_iter(first), String::from_iter(last))
+}
+
 fn is_large_integer(token: &[u8]) -> bool {
     let digits = token.strip_prefix(b"-").unwrap_or(token);
     if digits.len() <= DIGITS_SAFE || !digits.iter().all(u8::is_ascii_digit) {
@@ -328,8 +353,12 @@ mod tests {
         let deep = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
         assert!(check_json(deep(NESTING).as_bytes()).is_ok());
         assert!(serde_json::from_str::<serde_json::Value>(&deep(NESTING)).is_ok());
-        refused(&deep(NESTING + 1), "", JsonFlawKind::Deep);
-        refused(&"{\"a\":[".repeat(100_000), "", JsonFlawKind::Deep);
+        refused(&deep(NESTING + 1), &format!("{0} … {0}", "[0]".repeat(KEY_CHARS / 3)), JsonFlawKind::Deep);
+        let flaw = check_json("{\"a\":[".repeat(100_000).as_bytes()).unwrap_err();
+        assert_eq!((flaw.kind, flaw.remedy()), (JsonFlawKind::Deep, ""));
+        assert!(flaw.path.starts_with("a[0].a[0]") && flaw.path.len() < 200, "{}", flaw.path);
+        let flaw = check_json("{\"steps\":[{\"branches\":[".repeat(100).as_bytes()).unwrap_err();
+        assert!(flaw.to_string().contains("`@subflow/call`"), "{flaw}");
     }
 
     #[test]

@@ -8,6 +8,8 @@ pub const NODES: usize = 10_000;
 pub const EDGES: usize = 50_000;
 /// Scopes inside scopes. Every walk of a plan recurses at most this deep.
 pub const DEPTH: usize = 32;
+/// Branches of steps inside branches: each level takes four levels of the text, of which a parser reads 128.
+pub const NESTED_BRANCHES: usize = 24;
 /// Bytes of a node key, a step id, a service name, an action, a signal key.
 pub const NAME_BYTES: usize = 255;
 /// Levels of one value that comes into a run or is put together in it. Together with the levels that a journal entry

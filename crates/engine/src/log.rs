@@ -11,7 +11,7 @@ use crate::path::NodePath;
 
 /// Fields that are long or shown elsewhere: the line has the kind and the path, attempts show inputs and outputs.
 const LEFT_OUT: [&str; 13] = [
-    "e", "node", "params", "prices", "rechecks", "input", "output", "outputs", "memo", "result", "shared",
+    "e", "node", "params", "prices", "services", "input", "output", "outputs", "memo", "result", "shared",
     "value", "names",
 ];
 
@@ -42,6 +42,7 @@ pub fn line(event: &Event) -> Option<EventLine> {
         | Event::Dropped { node }
         | Event::Judged { node, .. }
         | Event::Opened { node, .. }
+        | Event::Draining { node }
         | Event::Turned { node, .. }
         | Event::Waiting { node, .. }
         | Event::Billed { node, .. }
@@ -99,6 +100,7 @@ fn said(event: &Event) -> Option<(Level, String)> {
         Event::Judged { dead, .. } if dead.is_empty() => None,
         Event::Judged { dead, .. } => Some((Level::Info, format!("edges not taken: {}", dead.len()))),
         Event::Opened { .. } => info("opened"),
+        Event::Draining { .. } => warn("failed inside: calls in hand may end, nothing more begins"),
         Event::Turned { index, .. } => Some((Level::Info, format!("turn {index} ended"))),
         Event::Waiting { wait, .. } => Some(awaited(wait)),
         Event::Signaled { key, .. } => Some((Level::Info, format!("signal: {key}"))),

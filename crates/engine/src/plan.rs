@@ -5,6 +5,7 @@
 mod call;
 mod parts;
 mod pattern;
+mod position;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,8 +17,9 @@ use crate::expr::Condition;
 use crate::params::Params;
 use crate::reference::{Ref, Template};
 
-pub use call::{Call, Exec, OutputMode, Script, StdinMode, Temporary};
+pub use call::{Call, Exec, OutputMode, Recheck, Script, StdinMode, Temporary};
 pub use parts::Called;
+pub use position::NodePosition;
 
 /// A node's place in its scope's list.
 pub type NodeIx = usize;
@@ -40,8 +42,31 @@ pub struct Plan {
     pub priority: Priority,
     /// `status: stopped` in the steps form: the version exists, but may not be started.
     pub stopped: bool,
+    pub payer: Payer,
     /// Nodes in all scopes together.
     pub n_nodes: usize,
+}
+
+/// The account of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Payer {
+    /// The one that its start names, if any.
+    #[default]
+    StarterOrNone,
+    /// The one that its start names, or else the owner of the flow.
+    StarterOr(String),
+    /// The one that its start names; a start without an account is refused.
+    Starter,
+}
+
+impl Payer {
+    /// The owner of the flow.
+    pub fn owner(&self) -> Option<&str> {
+        match self {
+            Payer::StarterOr(owner) => Some(owner),
+            Payer::StarterOrNone | Payer::Starter => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -115,8 +140,20 @@ pub enum OnFailure {
     /// The scope fails at once; running nodes are canceled.
     #[default]
     Stop,
+    /// The scope fails when the calls in hand have ended; nothing else is waited for.
+    Drain,
     /// Independent nodes finish first; then the scope fails.
     Continue,
+}
+
+/// The edges into a node of a join scope that have to be live, once all of them are settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Join {
+    /// At least one; else the node is skipped.
+    #[default]
+    AnyLive,
+    /// None: the node runs although all its predecessors were skipped. An `end` always does.
+    AnySettled,
 }
 
 #[derive(Debug, Clone)]
@@ -138,6 +175,8 @@ pub struct Node {
     pub out: Vec<Edge>,
     /// How many edges of a join scope lead here.
     pub n_in: usize,
+    /// Which of them have to be live.
+    pub join: Join,
     /// The time limit of a whole visit, for kinds that contain others or wait; 0 = none. Calls have their own.
     pub timeout_ms: u64,
     /// Steps form only: the place in the definition, after that of the flow. In other forms the key or the index says it.
@@ -256,7 +295,9 @@ pub enum Body {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
+    /// None was given: all branches run, and the node fails if one of them did.
     #[default]
+    All,
     FailFast,
     CollectErrors,
     IgnoreErrors,

@@ -24,6 +24,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use windlass_engine::counter::Fence;
 use windlass_engine::effect::CallSpec;
+use windlass_engine::event::ServiceTerms;
 use windlass_engine::id::RunId;
 use windlass_engine::input::CallOutcome;
 use windlass_engine::plan::Exec;
@@ -43,8 +44,6 @@ use script_slots::ScriptSlots;
 const MARGIN: Duration = Duration::from_millis(50);
 /// The longest wait for an answer under any deadline: timers have a limit.
 const LEFT_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
-/// Scripts that run at once: each is a process, or many, on the server's own machine.
-const SCRIPTS_MAX: usize = 32;
 
 /// The soonest recheck of a suspended call: an eager worker must not keep the server busy.
 const RECHECK_MS_MIN: u64 = 100;
@@ -80,18 +79,18 @@ pub(crate) struct CallsState {
     open: RunningCalls,
     /// Handlers at work.
     n_handling: AtomicUsize,
-    /// The recheck intervals that are set for services, which every new run carries.
-    rechecks: RwLock<Arc<BTreeMap<String, u64>>>,
+    /// The settings of services that every new run carries.
+    terms: RwLock<Arc<BTreeMap<String, ServiceTerms>>>,
 }
 
 impl CallsState {
     pub(crate) fn new(settings: &Settings) -> Self {
         CallsState {
             client: http::client(AddressPolicy::of(settings), settings.worker_calls_max),
-            scripts: ScriptSlots::new(SCRIPTS_MAX),
+            scripts: ScriptSlots::new(settings.scripts_max.max(1)),
             open: RunningCalls::default(),
             n_handling: AtomicUsize::new(0),
-            rechecks: RwLock::default(),
+            terms: RwLock::default(),
         }
     }
 }
@@ -105,6 +104,11 @@ impl Calls {
     /// Cancels a call that this server makes, if it does.
     pub(crate) fn cancel(&self, run: RunId, fence: Fence) {
         self.state().open.cancel(run, fence);
+    }
+
+    /// Cancels a call that this server makes, unless a worker or a script has it already.
+    pub(crate) fn withdraw(&self, run: RunId, fence: Fence) {
+        self.state().open.withdraw(run, fence);
     }
 
     /// Whether this server makes the call now.
@@ -132,9 +136,9 @@ impl Calls {
         self.n_open() > 0 || self.state().n_handling.load(Ordering::Relaxed) > 0
     }
 
-    /// The recheck intervals that are set for services.
-    pub(crate) fn rechecks(&self) -> Arc<BTreeMap<String, u64>> {
-        self.state().rechecks.read().unwrap_or_else(PoisonError::into_inner).clone()
+    /// The settings of services that every new run carries.
+    pub(crate) fn service_terms(&self) -> Arc<BTreeMap<String, ServiceTerms>> {
+        self.state().terms.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Makes a call of the kind http or script and returns its outcome. When the token is canceled, it stops the

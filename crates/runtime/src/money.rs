@@ -3,6 +3,7 @@
 //! balances, it wakes the runs that a new balance may serve.
 
 pub mod account;
+mod payer;
 pub mod price;
 mod waiters;
 

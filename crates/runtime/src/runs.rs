@@ -265,8 +265,12 @@ impl Runs {
         }
     }
 
-    async fn start_as(&self, run: RunId, new: RunSpec) -> Result<StartedRun, StartError> {
+    async fn start_as(&self, run: RunId, mut new: RunSpec) -> Result<StartedRun, StartError> {
         let permit = self.admit_input()?;
+        new.start.account = self.money().payer(new.start.account, new.version).await?;
+        if let Some(missing) = self.money().missing_payer(new.start.account.as_deref()) {
+            return Err(StartError::Refused(Refusal::Bad(vec![missing])));
+        }
         if let Some(account) = &new.start.account {
             self.money().check_account(account).await?;
         }
@@ -325,13 +329,13 @@ impl Runs {
         Ok(StartedRun { run, status, created: false })
     }
 
-    /// Adds the settings that every run of this version carries: the prices, and the recheck intervals of its services.
+    /// Adds the settings that every run of this version carries: the prices, and the settings of its services.
     pub(crate) async fn complete(&self, mut start: Start, version: VersionId) -> Result<Start, RuntimeError> {
         start.call_timeout_ms = u64::try_from(self.settings().call_timeout.as_millis()).unwrap_or(u64::MAX);
-        let rechecks = self.calls().rechecks();
-        if !rechecks.is_empty() {
+        let terms = self.calls().service_terms();
+        if !terms.is_empty() {
             let plan = self.plan(version).await?;
-            start.rechecks = those_of(&rechecks, plan.services().as_ref());
+            start.services = those_of(&terms, plan.services().as_ref());
         }
         if start.account.is_some() {
             // The run keeps the prices of the services that it can call.

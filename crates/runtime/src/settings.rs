@@ -47,6 +47,10 @@ pub struct Settings {
     pub script_limits: ScriptLimits,
     /// The user of scripts, if the server is root; `None` = the server's own.
     pub script_user: Option<ScriptUser>,
+    /// Scripts that run at once: each is a process, or many, on the server's own machine.
+    pub scripts_max: usize,
+    /// Whether every run needs an account that pays for it: its own, or that of its flow.
+    pub require_account: bool,
     /// Whether workers at private addresses are called; loopback always is, link-local never.
     pub allow_worker_net: bool,
     /// How long a worker counts as alive after its last heartbeat.
@@ -100,6 +104,8 @@ impl Default for Settings {
             script_launcher: Vec::new(),
             script_limits: ScriptLimits::default(),
             script_user: None,
+            scripts_max: 32,
+            require_account: false,
             allow_worker_net: false,
             worker_ttl: Duration::from_secs(15),
             poll_lease: Duration::from_secs(600),

@@ -153,6 +153,7 @@ pub struct CallActivity {
     pub last_10s: Parallelism,
     pub last_minute: Parallelism,
     pub last_hour: Parallelism,
+    pub since_start: Parallelism,
     /// Calls that this server put into a queue and that no worker has claimed.
     pub n_queued: u64,
 }
@@ -250,6 +251,7 @@ impl Stats {
             last_10s: concurrency.last_10s.total(now),
             last_minute: concurrency.last_minute.total(now),
             last_hour: concurrency.last_hour.total(now),
+            since_start: concurrency.total.clone(),
             n_queued: open.n_queued(),
         }
     }

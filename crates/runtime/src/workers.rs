@@ -7,6 +7,7 @@ mod permit;
 mod pool;
 mod refused;
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use windlass_engine::effect::CallSpec;
 use windlass_engine::limits::NAME_BYTES;
 use windlass_engine::time::Timestamp;
 use windlass_store::page::NameRange;
-use windlass_store::service::LiveService;
+use windlass_store::service::{LiveService, WaitingService};
 use windlass_store::worker::{WorkerAddress, WorkerBeat, WorkerQuery, WorkerRow};
 use windlass_store::{Refusal, StoreError};
 
@@ -207,6 +208,22 @@ impl Workers {
     /// Workers that match, dead or alive, by id.
     pub async fn list(&self, query: WorkerQuery) -> Result<Vec<WorkerRow>, RuntimeError> {
         Ok(self.store().workers(self.project(), query).await?)
+    }
+
+    /// Sets how many calls of single services this server makes at once, instead of the limit of all services.
+    pub(crate) fn limit_services(&self, calls_max: HashMap<String, u32>) {
+        let now = self.clock().now();
+        self.state().pool().limit_services(calls_max, now);
+    }
+
+    /// Calls of services that wait for a free push worker of this server, by name.
+    pub fn waiting_calls(&self) -> BTreeMap<String, usize> {
+        self.state().pool().waiting()
+    }
+
+    /// Services whose jobs wait for a worker, by name.
+    pub async fn waiting_services(&self, names: NameRange) -> Result<Vec<WaitingService>, RuntimeError> {
+        Ok(self.store().waiting_services(self.project(), names, self.clock().now()).await?)
     }
 
     /// Registrations that this server refused because of the address, the latest first.

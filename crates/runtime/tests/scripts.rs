@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use uuid::Uuid;
 use windlass_conformance::faulty_store::{FaultyStore, unavailable};
+use windlass_conformance::test_directory::TestDirectory;
 use windlass_engine::definition::Strictness;
 use windlass_engine::event::Start;
 use windlass_engine::id::RunId;
@@ -22,7 +23,7 @@ use windlass_runtime::runs::flow::{FlowSpec, VersionSpec};
 use windlass_runtime::{Runtime, ScriptPolicy, Settings};
 use windlass_store::Memory;
 use windlass_store::flow::VersionStatus;
-use windlass_store::log::LogsOf;
+use windlass_store::log::{LogRow, LogsOf};
 use windlass_store::run::RunStatus;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -93,7 +94,9 @@ async fn ended(server: &Runtime, run: RunId) -> ScriptRun {
     let view = server.runs().view(run).await.unwrap().unwrap();
     let node = view.state.root.node(0);
     let logs = server.store().logs(server.project(), run, LogsOf::Attempt(node.fence)).await.unwrap();
-    let lines = logs.iter().flat_map(|log| log.text.lines().map(str::to_owned));
+    let of_text = |log: &LogRow| log.text.lines().map(str::to_owned).collect::<Vec<_>>();
+    let of_lines = |log: &LogRow| log.lines.iter().map(|line| line.message.clone()).collect::<Vec<_>>();
+    let lines = logs.iter().flat_map(|log| [of_text(log), of_lines(log)].concat());
     assert_eq!(status == RunStatus::Failed, node.fault.is_some(), "{node:?}");
     ScriptRun {
         output: node.output.as_deref().cloned().unwrap_or_default(),
@@ -483,4 +486,23 @@ async fn a_server_that_others_may_take_for_dead_kills_its_scripts() {
     is_cut_off.store(true, Ordering::SeqCst);
     dies(&pid).await;
     std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_more_scripts_run_at_once_than_the_server_allows() {
+    let place = TestDirectory::create();
+    let server = server(Settings { scripts_max: 1, ..settings() }).await;
+    // Each notes another one at work beside it.
+    let code = format!(
+        "cd {}; mkdir busy || touch overlap; sleep 0.05; rmdir busy; echo done",
+        place.path().display()
+    );
+    let mut runs = Vec::new();
+    for _ in 0..4 {
+        runs.push(start(&server, json!({"language": "sh", "code": code, "output_mode": "text"}), "").await);
+    }
+    for run in runs {
+        assert_eq!(ended(&server, run).await.text().trim(), "done");
+    }
+    assert!(!place.path().join("overlap").exists());
 }

@@ -224,7 +224,7 @@ impl Client {
     }
 
     /// Fetches a document that is no JSON.
-    pub(crate) async fn get_text(&self, url: Url) -> Result<String, ClientError> {
+    pub(crate) async fn text(&self, url: Url) -> Result<String, ClientError> {
         let ask = OutgoingRequest::<()> { method: Method::GET, url, body: None, wait: Duration::ZERO };
         let (status, bytes) = self.send_until_answered(&ask, Repeat::Harmless).await?;
         String::from_utf8(bytes).map_err(|_| {

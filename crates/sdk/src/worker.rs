@@ -11,6 +11,7 @@ mod name;
 mod pull;
 mod push;
 mod result_sender;
+mod slots;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -24,6 +25,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::Client;
 use handler::Handler;
+use slots::{SlotRange, Slots};
 
 pub use handler::{CallLogger, HandlerOutcome, ServiceCall};
 pub use name::unique_id;
@@ -35,6 +37,8 @@ const SLOTS: usize = 64;
 const LEASE: Duration = Duration::from_secs(30);
 /// The interval of heartbeats: three of them within the time after which a worker counts as gone.
 const BEAT: Duration = Duration::from_secs(5);
+/// How long at most half of the slots are taken before a worker with a range of slots gives some up.
+const IDLE: Duration = Duration::from_secs(10);
 /// How long calls may go on after the worker was told to stop.
 const GRACE: Duration = Duration::from_secs(25);
 
@@ -71,7 +75,8 @@ pub struct Worker {
     client: Client,
     id: String,
     services: Services,
-    slots: usize,
+    slots: SlotRange,
+    idle: Duration,
     lease: Duration,
     grace: Duration,
     beat: Duration,
@@ -86,7 +91,8 @@ impl Worker {
             client,
             id: id.into(),
             services: Services::default(),
-            slots: SLOTS,
+            slots: SlotRange::new(SLOTS, SLOTS),
+            idle: IDLE,
             lease: LEASE,
             grace: GRACE,
             beat: BEAT,
@@ -121,8 +127,22 @@ impl Worker {
 
     /// How many calls are answered at once, pushed and pulled ones each.
     #[must_use]
-    pub fn slots(mut self, slots: usize) -> Self {
-        self.slots = slots.clamp(1, tokio::sync::Semaphore::MAX_PERMITS);
+    pub fn slots(self, slots: usize) -> Self {
+        self.slots_between(slots, slots)
+    }
+
+    /// How many calls are answered at once, at least and at most: the number doubles while work waits, and halves
+    /// when at most half of them were taken for ten seconds. The server hears of it at once.
+    #[must_use]
+    pub fn slots_between(mut self, min: usize, max: usize) -> Self {
+        self.slots = SlotRange::new(min, max);
+        self
+    }
+
+    /// How long at most half of the slots are taken before half of them are given up.
+    #[must_use]
+    pub fn idle_after(mut self, idle: Duration) -> Self {
+        self.idle = idle;
         self
     }
 
@@ -165,11 +185,12 @@ impl Worker {
     /// calls end, and returns. An unreachable server is retried. A worker that the server drains has all the
     /// time it needs; after `shutdown`, the time of its grace. It is an error if another worker has taken the id.
     pub async fn run(self, shutdown: CancellationToken) -> io::Result<()> {
-        let Worker { client, id, services, slots, lease, grace, beat, pull, push } = self;
-        let push_state = Arc::new(push::PushState::new(services.clone(), slots));
+        let Worker { client, id, services, slots, idle, lease, grace, beat, pull, push } = self;
+        let slots = Arc::new(Slots::new(slots));
+        let push_state = Arc::new(push::PushState::new(services.clone(), Arc::clone(&slots)));
         let held = Arc::new(held_leases::HeldLeases::default());
         let url = push.as_ref().map(|(_, url)| url.clone());
-        let registration = heartbeat::WorkerRegistration::new(&id, url, &services, slots, pull);
+        let registration = heartbeat::WorkerRegistration::new(&id, url, &services, Arc::clone(&slots), pull);
         // Heartbeats go on while the worker drains: it is busy, not dead.
         let drained = CancellationToken::new();
         let load = load_of(&push_state, &held);
@@ -184,6 +205,8 @@ impl Worker {
             drained.clone(),
         );
         tokio::spawn(beating);
+        let (resized, load, end) = (Arc::clone(&slots), load_of(&push_state, &held), drained.clone());
+        tokio::spawn(async move { end.run_until_cancelled(resized.shrink_when_idle(idle, load)).await });
         let working = TaskTracker::new();
         let mut serving = None;
         if let Some((listener, _)) = push {
@@ -191,8 +214,8 @@ impl Worker {
         }
         if pull {
             let (held, end) = (Arc::clone(&held), drained.clone());
-            let puller = pull::Puller { client, id, services, lease, held, end };
-            working.spawn(puller.run(slots, leave.clone()));
+            let puller = pull::Puller { client, id, services, slots, lease, held, end };
+            working.spawn(puller.run(leave.clone()));
         }
         let outcome = tokio::select! {
             () = leave.cancelled() => Ok(()),

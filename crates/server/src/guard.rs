@@ -94,10 +94,11 @@ pub(crate) async fn check(State(guard): State<Guard>, request: Request, next: Ne
                 slot.read(&bytes);
             }
             parts.extensions.insert(memory.clone());
-            let response = form.handle(next.run(Request::from_parts(parts, Body::from(bytes)))).await;
+            let handling = next.run(Request::from_parts(parts, Body::from(bytes)));
+            let response = form.handle(async move { form.restate(handling.await) }).await;
             // Handlers have the values of the body until they answer; those that wait give memory back before.
             drop(memory);
-            form.restate(response)
+            response
         }
         Err(error) => form.refuse(&error),
     }

@@ -27,7 +27,7 @@ pub(crate) use page::{
     counted, label, limit, list, name_range, named_page, order, part, slice, wide_limit, wide_range,
 };
 pub(crate) use round::dry_run;
-pub(crate) use run::{priority, run, run_change, run_state, shared, status, summary};
+pub(crate) use run::{priority, priority_word, run, run_change, run_state, shared, status, summary};
 pub(crate) use stats::{
     exact_percentiles, node_durations, node_pace, parallelism, percentiles, quotient, redis, run_pace,
 };

@@ -20,6 +20,8 @@ mod contract;
 mod dag;
 #[path = "native/document.rs"]
 mod document;
+#[path = "native/documents.rs"]
+mod documents;
 #[path = "native/fault.rs"]
 mod fault;
 #[path = "native/flow.rs"]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use windlass_engine::counter::Fence;
 use windlass_engine::input::CallOutcome;
 use windlass_engine::path::NodePath;
-use windlass_engine::retry::{Fault as CallFault, FaultKind};
+use windlass_engine::retry::{DeliveryProgress, Fault as CallFault, FaultKind};
 
 use crate::fault::{SimFault, SimFaults};
 use crate::rng::SimRng;
@@ -44,7 +44,11 @@ pub fn perform(
         let fault = CallFault::new(FaultKind::Error, "simulated");
         Some(CallOutcome::Failed(if rng.percent(20) { fault.permanent() } else { fault }))
     } else if faults.strikes(SimFault::TransportError, 8, rng) {
-        Some(CallOutcome::Failed(CallFault::new(FaultKind::Transport, "connection reset")))
+        let fault = CallFault::new(FaultKind::Transport, "connection reset");
+        let mut fault = fault.undelivered(DeliveryProgress::Sent);
+        // Drawn from the fence, so that the random choices of a world stay what they are.
+        fault.delivery.has_other_worker = fence.0.is_multiple_of(2);
+        Some(CallOutcome::Failed(fault))
     } else if !was_suspended && faults.strikes(SimFault::Suspend, 10, rng) {
         Some(CallOutcome::Suspended { memo: json!({"job": fence}), recheck_ms: Some(rng.between(10, 5_000)) })
     } else if !was_suspended && faults.strikes(SimFault::SuspendUntilReport, 5, rng) {

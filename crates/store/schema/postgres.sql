@@ -690,7 +690,7 @@ VIEW run_retries
                           WHERE (seen_2.kind = ANY (ARRAY['retried'::text, 'rerun'::text])))))
                   GROUP BY seen_1.node
                 )
-         SELECT jsonb_object_agg(newest.node, jsonb_build_object('attempt', (COALESCE(newest.attempt, (0)::bigint) + 1), 'next_try_at', (((seen.event)::json ->> 'until'::text))::bigint, 'error', (((seen.event)::json -> 'fault'::text) ->> 'message'::text))) AS jsonb_object_agg
+         SELECT COALESCE(jsonb_object_agg(newest.node, jsonb_build_object('attempt', (COALESCE(newest.attempt, (0)::bigint) + 1), 'next_try_at', (((seen.event)::json ->> 'until'::text))::bigint, 'error', (((seen.event)::json -> 'fault'::text) ->> 'message'::text))), '{}'::jsonb) AS "coalesce"
            FROM (newest
              JOIN seen ON ((seen.n = newest.n)))
           WHERE (seen.kind = 'deferred'::text)) AS retries
@@ -1062,7 +1062,7 @@ VIEW workflow_logs
             WHEN 'logged'::text THEN '{}'::jsonb
             ELSE ( SELECT COALESCE(jsonb_object_agg(one.key, one.value), '{}'::jsonb) AS "coalesce"
                FROM json_each(told.event) one(key, value)
-              WHERE ((one.key <> ALL (ARRAY['e'::text, 'node'::text, 'params'::text, 'params_in'::text, 'prices'::text, 'rechecks'::text, 'input'::text, 'output'::text, 'outputs'::text, 'memo'::text, 'result'::text, 'shared'::text, 'value'::text, 'names'::text])) AND (NOT ((told.kind = 'granted'::text) AND (one.key = 'by'::text)))))
+              WHERE ((one.key <> ALL (ARRAY['e'::text, 'node'::text, 'params'::text, 'params_in'::text, 'prices'::text, 'rechecks'::text, 'services'::text, 'input'::text, 'output'::text, 'outputs'::text, 'memo'::text, 'result'::text, 'shared'::text, 'value'::text, 'names'::text])) AND (NOT ((told.kind = 'granted'::text) AND (one.key = 'by'::text)))))
         END AS data,
     calendar_time(told.at) AS created_at
    FROM ( SELECT run_events.run,

@@ -1135,7 +1135,7 @@ SELECT told.run, 'run_' || lower(hex(told.run)) || '.' || told.seq || '.' || tol
     END AS message,
     CASE told.kind
         WHEN 'logged' THEN '{}'
-        ELSE json_remove(told.event, '$.e', '$.node', '$.params', '$.params_in', '$.prices', '$.rechecks', '$.input', '$.output',
+        ELSE json_remove(told.event, '$.e', '$.node', '$.params', '$.params_in', '$.prices', '$.rechecks', '$.services', '$.input', '$.output',
             '$.outputs', '$.memo', '$.result', '$.shared', '$.value', '$.names',
             iif(told.kind = 'granted', '$.by', '$.e'))
     END AS data,

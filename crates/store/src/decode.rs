@@ -24,7 +24,7 @@ use crate::run::{Origin, Owner, Request, RunProjection, RunRow, RunStatus, Snaps
 use crate::sample::SampleRow;
 use crate::schedule::{ScheduleRow, Scheduled, Started};
 use crate::server::ServerRow;
-use crate::service::{LiveService, ServiceRow};
+use crate::service::{LiveService, ServiceRow, WaitingService};
 use crate::worker::WorkerRow;
 
 /// The first byte of a stored party.
@@ -246,7 +246,16 @@ pub(crate) fn service<C: Columns>(columns: &mut C) -> Result<ServiceRow, C::Erro
 }
 
 pub(crate) fn live_service<C: Columns>(columns: &mut C) -> Result<LiveService, C::Error> {
-    Ok(LiveService { name: columns.text()?, n_workers: columns.number()? })
+    Ok(LiveService {
+        name: columns.text()?,
+        n_workers: columns.number()?,
+        capacity: columns.number()?,
+        load: columns.number()?,
+    })
+}
+
+pub(crate) fn waiting_service<C: Columns>(columns: &mut C) -> Result<WaitingService, C::Error> {
+    Ok(WaitingService { name: columns.text()?, n_waiting: columns.number()? })
 }
 
 pub(crate) fn server<C: Columns>(columns: &mut C) -> Result<ServerRow, C::Error> {

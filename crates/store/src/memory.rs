@@ -47,7 +47,7 @@ use crate::run::{Journal, RunGroup, RunQuery, RunRef, RunRow, Since};
 use crate::sample::{SampleQuery, SampleRow};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
-use crate::service::{LiveService, ServiceRow};
+use crate::service::{LiveService, ServiceRow, WaitingService};
 use crate::store::{Due, Retained, SetBack, Store};
 use crate::store_key::StoreKey;
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
@@ -224,6 +224,7 @@ forward! {
         prices in registry / prices_now() -> Vec<PriceRow>;
         services in registry / services_now(names: NameRange) -> Vec<ServiceRow>;
         live_services in registry / live_services_now(alive_since: Timestamp, names: NameRange) -> Vec<LiveService>;
+        waiting_services / waiting_services_now(names: NameRange, now: Timestamp) -> Vec<WaitingService>;
         queues / queues_now(names: NameRange, now: Timestamp) -> Vec<QueueDepth>;
         held / held_now(queue: String) -> Held;
         spent / spent_now() -> Vec<Spent>;

@@ -81,7 +81,7 @@ use crate::run::{Journal, RunGroup, RunQuery, RunRef, RunRow, Since};
 use crate::sample::{SampleQuery, SampleRow};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
-use crate::service::{LiveService, ServiceRow};
+use crate::service::{LiveService, ServiceRow, WaitingService};
 use crate::store::{Due, Retained, SetBack, Store};
 use crate::store_key::StoreKey;
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
@@ -426,6 +426,15 @@ impl Store for Postgres {
         names: NameRange,
     ) -> Result<Vec<LiveService>, StoreError> {
         service::live_services(&self.link().await?, project, alive_since, &names).await
+    }
+
+    async fn waiting_services(
+        &self,
+        project: &Project,
+        names: NameRange,
+        now: Timestamp,
+    ) -> Result<Vec<WaitingService>, StoreError> {
+        service::waiting_services(&self.link().await?, project, &names, now).await
     }
 
     async fn save_service(&self, project: &Project, row: ServiceRow) -> Result<(), StoreError> {

@@ -88,7 +88,7 @@ use crate::run::{Journal, RunGroup, RunQuery, RunRef, RunRow, Since};
 use crate::sample::{SampleQuery, SampleRow};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
-use crate::service::{LiveService, ServiceRow};
+use crate::service::{LiveService, ServiceRow, WaitingService};
 use crate::store::{Due, Retained, SetBack, Store};
 use crate::store_key::StoreKey;
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
@@ -443,6 +443,16 @@ impl Store for Sqlite {
     ) -> Result<Vec<LiveService>, StoreError> {
         let project = project.clone();
         self.read(move |db| service::live_services(&db.connection, &project, alive_since, &names)).await
+    }
+
+    async fn waiting_services(
+        &self,
+        project: &Project,
+        names: NameRange,
+        now: Timestamp,
+    ) -> Result<Vec<WaitingService>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| service::waiting_services(&db.connection, &project, &names, now)).await
     }
 
     async fn save_service(&self, project: &Project, row: ServiceRow) -> Result<(), StoreError> {

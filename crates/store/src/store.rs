@@ -31,7 +31,7 @@ use crate::run::{Journal, RunGroup, RunQuery, RunRef, RunRow, Since, Wake};
 use crate::sample::{SampleQuery, SampleRow};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
-use crate::service::{LiveService, ServiceRow};
+use crate::service::{LiveService, ServiceRow, WaitingService};
 use crate::store_key::StoreKey;
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
@@ -259,6 +259,14 @@ pub trait Store: Send + Sync {
         alive_since: Timestamp,
         names: NameRange,
     ) -> Result<Vec<LiveService>, StoreError>;
+
+    /// Services with jobs that can be claimed at `now`, by name; jobs of paused queues count, too.
+    async fn waiting_services(
+        &self,
+        project: &Project,
+        names: NameRange,
+        now: Timestamp,
+    ) -> Result<Vec<WaitingService>, StoreError>;
 
     /// Replaces the settings of a service.
     async fn save_service(&self, project: &Project, row: ServiceRow) -> Result<(), StoreError>;

@@ -154,6 +154,12 @@ fn inside(node: &Node) -> Vec<(String, &Scope)> {
     }
 }
 
+/// The title of a node, if it says more than its key.
+fn title_of(node: &Node) -> Option<String> {
+    let title = node.title.as_deref().filter(|title| *title != node.key)?;
+    Some(title.chars().map(|c| if c.is_control() { ' ' } else { c }).collect())
+}
+
 /// The label of a node, with its service or branches.
 fn label_of(node: &Node) -> String {
     let detail = match &node.kind {
@@ -199,7 +205,8 @@ fn dot_scope(scope: &Scope, path: &str, depth: usize, text: &mut String) {
     let pad = "  ".repeat(depth);
     let id = |key: &str| quoted(&format!("{path}{key}"));
     for node in &scope.nodes {
-        let label = quoted(&format!("{}\n{}", node.key, label_of(node)));
+        let title = title_of(node).map(|title| format!("\n{title}")).unwrap_or_default();
+        let label = quoted(&format!("{}{title}\n{}", node.key, label_of(node)));
         let _ok = writeln!(text, "{pad}{} [label={label}];", id(&node.key));
         for (name, inner) in inside(node) {
             let inner_path = format!("{path}{}/{name}/", node.key);
@@ -246,6 +253,14 @@ mod tests {
         let plan = compile(&text, Strictness::Strict).plan.unwrap();
         assert!(ascii_of(&plan, None, None).unwrap().contains('▼'));
         assert!(ascii_of(&plan, Some(GraphDirectionArg::Lr), Some(80)).unwrap().contains('▶'));
+    }
+
+    #[test]
+    fn titles_stand_beside_keys() {
+        let titled = r#"{"nodes": [{"id": "start", "type": "start", "name": "开始"}, {"id": "b", "type": "x", "name": "b"}], "edges": []}"#;
+        let plan = compile(titled, Strictness::Strict).plan.unwrap();
+        assert!(ascii_of(&plan, None, None).unwrap().contains("开始"));
+        assert!(dot_of(&root(titled)).contains(r#""start" [label="start\n开始\nstart"];"#));
     }
 
     #[test]

@@ -58,11 +58,20 @@ pub(super) async fn logs(logs: RunLogsArgs, session: &Session) -> Result<Exit> {
         &lines,
         |line| line.message.clone(),
         |line| {
-            let node = line.node.clone().unwrap_or_default();
+            let node = place_of(line).unwrap_or_default();
             [line.at.to_string(), line.level.word().to_owned(), node, line.message.clone()]
         },
     )?;
     Ok(Exit::Done)
+}
+
+/// The node that a line is about, with its title.
+fn place_of(line: &LogLine) -> Option<String> {
+    let node = line.node.as_ref()?;
+    Some(match line.title.as_ref().filter(|title| *title != node) {
+        Some(title) => format!("{node} {title}"),
+        None => node.clone(),
+    })
 }
 
 /// The part of a log that was not read yet.
@@ -112,6 +121,6 @@ fn print(line: &LogLine, session: &Session) -> Result<()> {
     if session.out.format() != OutputFormat::Table {
         return output::line(&serde_json::to_string(line)?);
     }
-    let node = line.node.as_ref().map(|node| format!("{node}: ")).unwrap_or_default();
+    let node = place_of(line).map(|node| format!("{node}: ")).unwrap_or_default();
     output::line(&format!("{}  {:<5}  {node}{}", line.at, line.level.word(), line.message))
 }

@@ -12,6 +12,8 @@ use crate::session::{cut, in_words, now_ms};
 pub(super) const SHOW_ALL_MAX: usize = 20;
 /// Characters of a value that a line shows.
 const VALUE_CHARS: usize = 80;
+/// Characters of a node's title that a line shows.
+const TITLE_CHARS: usize = 40;
 
 pub(super) fn run_text(run: &RunDetail, out: &Printer) -> String {
     let mut text = format!("{}\n", heading(run, out));
@@ -105,6 +107,11 @@ pub(super) fn node_line(path: &str, node: &NodeInfo, round: u32, out: &Printer) 
         (Some(from), Some(to)) => in_words(to.0.saturating_sub(from.0)),
         (Some(from), None) => in_words(now_ms().saturating_sub(from.0)),
         (None, _) => String::new(),
+    };
+    let name = match node.title.as_deref().filter(|title| *title != name) {
+        // A branch has its name as title; its number says where it is.
+        Some(title) => format!("{name} {}", cut(title, TITLE_CHARS)),
+        None => name.to_owned(),
     };
     let mut text = format!(
         "  {}{} {name:<18} {took:>8}  {}",

@@ -138,7 +138,8 @@ fn label(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn priority(text: &str) -> Result<RunPriority, String> {
+/// Reads a priority.
+pub(crate) fn priority(text: &str) -> Result<RunPriority, String> {
     serde_json::from_value(Value::String(text.to_owned()))
         .map_err(|_| "write highest, high, medium, low or lowest".to_owned())
 }

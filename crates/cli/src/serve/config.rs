@@ -58,6 +58,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "BOOL", env = "WINDLASS_ALLOW_WORKER_NET", num_args = 0..=1, require_equals = true,
           default_missing_value = "true")]
     allow_worker_net: Option<String>,
+    /// Refuse to start a run without an account that pays for it, its own or that of its flow.
+    #[arg(long, value_name = "BOOL", env = "WINDLASS_REQUIRE_ACCOUNT", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    require_account: Option<String>,
     /// The name of this server [default: windlass].
     #[arg(long, env = "WINDLASS_NAME")]
     name: Option<String>,
@@ -98,6 +102,7 @@ pub(crate) struct ServerConfig {
     pub(crate) durability: Durability,
     pub(crate) scripts: ScriptConfig,
     pub(crate) allow_worker_net: bool,
+    pub(crate) require_account: bool,
     pub(crate) name: String,
     pub(crate) worker_ttl: Duration,
     pub(crate) poll_lease: Duration,
@@ -136,6 +141,7 @@ impl ServeArgs {
             durability: s.read("durability", self.durability, Durability::Strict, durability),
             scripts: self.scripts.read(s),
             allow_worker_net: s.read("allow_worker_net", self.allow_worker_net, false, truth),
+            require_account: s.read("require_account", self.require_account, false, truth),
             name: s.read("name", name, "windlass".to_owned(), |text| Ok(text.to_owned())),
             worker_ttl: s.read(
                 "worker_offline_ttl_sec",
@@ -181,6 +187,7 @@ impl ServerConfig {
             "durability": self.durability.word(),
             "allow_scripts": self.scripts.policy == ScriptPolicy::All,
             "allow_worker_net": self.allow_worker_net,
+            "require_account": self.require_account,
             "name": self.name,
             "worker_offline_ttl_sec": self.worker_ttl.as_secs(),
             "poll_lease_sec": self.poll_lease.as_secs(),
@@ -207,6 +214,7 @@ impl ServerConfig {
         // They have no effect without scripts.
         if self.scripts.policy == ScriptPolicy::All {
             let limits = self.scripts.limits;
+            shown["scripts_max"] = json!(self.scripts.at_once);
             shown["script_processes_max"] = json!(limits.processes_max);
             shown["script_memory_bytes_max"] = json!(limits.memory_bytes_max);
             shown["script_file_bytes_max"] = json!(limits.file_bytes_max);

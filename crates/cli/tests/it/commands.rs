@@ -3,8 +3,9 @@
 use std::io::Write;
 use std::process::Stdio;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::http::ask;
 use crate::server::{PATIENCE, Server};
 use crate::shell::{TestShell, text};
 
@@ -114,6 +115,25 @@ async fn people_decide_signal_cancel_and_retry() {
     shell.text(&["approvals", "approve", &id]);
     shell.text(&["run", "continue", &id, "paid", r#"{"receipt": "by hand"}"#]);
     shell.code(&["run", "wait", &id, "--timeout", "30s"], 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_worker_is_listed_with_the_setting_that_allows_it() {
+    let shell = TestShell::open().await;
+    let client = shell.server.client();
+    let body = json!({"id": "far", "url": "http://10.1.2.3:9001", "services": ["press"], "type": "http"});
+    let (status, answer) = ask(&client, "POST", "/api/workers/register", Some(body)).await;
+    assert!(status == 400 && answer["error"].as_str().unwrap().contains("--allow-worker-net"), "{answer}");
+    let listed = shell.json(&["worker", "list"]);
+    assert_eq!((&listed[0]["id"], &listed[0]["status"]), (&json!("far"), &json!("refused")), "{listed}");
+    assert!(listed[0]["reason"].as_str().unwrap().contains("--allow-worker-net"), "{listed}");
+    assert_eq!(shell.json(&["worker", "list", "--online"]), json!([]));
+    let table = shell.text(&["worker", "list", "-o", "table", "--wide"]);
+    assert!(table.contains("refused") && table.contains("--allow-worker-net"), "{table}");
+    let checks = shell.json(&["doctor"]);
+    let check = checks.as_array().unwrap().iter().find(|check| check["check"] == "refused workers");
+    let detail = check.unwrap_or_else(|| panic!("{checks}"))["detail"].as_str().unwrap();
+    assert!(detail.contains("`far`") && detail.contains("--allow-worker-net"), "{detail}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

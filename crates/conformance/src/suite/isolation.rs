@@ -107,7 +107,7 @@ impl Tenant<'_> {
         let price = Price { unit_price: Amount(3), min_unit: 1, units, actual_units: None };
         let price = PriceRow { service: "demo".to_owned(), price, updated_at: at(1) };
         store.set_price(project, price).await.unwrap();
-        let settings = ServiceSettings { recheck_ms: Some(9) };
+        let settings = ServiceSettings { recheck_ms: Some(9), ..ServiceSettings::default() };
         let service = ServiceRow { name: "demo".to_owned(), settings, updated_at: at(1) };
         store.save_service(project, service).await.unwrap();
         store.save_queue(project, self.queue(false)).await.unwrap();

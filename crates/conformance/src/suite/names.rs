@@ -9,7 +9,7 @@ use windlass_store::commit::{Commit, ScheduleChange};
 use windlass_store::page::{EXAMINED_MAX, NameRange, Order, Part};
 use windlass_store::queue::{QueueLimits, QueueSettings};
 use windlass_store::run::{RunQuery, RunStatus};
-use windlass_store::service::{LiveService, ServiceRow, ServiceSettings};
+use windlass_store::service::{LiveService, ServiceRow, ServiceSettings, WaitingService};
 use windlass_store::worker::{WorkerQuery, WorkerRow};
 
 use crate::fixture::{StoreFixture, at, run_id, schedule_id, schedule_row};
@@ -53,7 +53,7 @@ async fn workers(store: &dyn Store, query: WorkerQuery) -> Vec<String> {
 
 async fn live(store: &dyn Store, since: i64, names: NameRange) -> Vec<(String, u64)> {
     let found = store.live_services(PROJECT, at(since), names).await.unwrap();
-    found.into_iter().map(|LiveService { name, n_workers }| (name, n_workers)).collect()
+    found.into_iter().map(|LiveService { name, n_workers, .. }| (name, n_workers)).collect()
 }
 
 pub async fn queues_are_listed_a_page_at_a_time(store: &dyn Store) {
@@ -107,7 +107,7 @@ pub async fn workers_of_a_service_are_listed_without_the_rest(store: &dyn Store)
 
 pub async fn services_are_listed_a_page_at_a_time(store: &dyn Store) {
     for name in ["tts", "audio", "video"] {
-        let settings = ServiceSettings { recheck_ms: Some(1_000) };
+        let settings = ServiceSettings { recheck_ms: Some(1_000), ..ServiceSettings::default() };
         let row = ServiceRow { name: name.to_owned(), settings, updated_at: at(1) };
         store.save_service(PROJECT, row).await.unwrap();
     }
@@ -127,6 +127,59 @@ pub async fn services_are_listed_a_page_at_a_time(store: &dyn Store) {
     assert_eq!(live(store, 5, after(Some("route"), 1)).await, pairs(&[("sum", 2)]));
     assert_eq!(live(store, 6, NameRange::One("sum".to_owned())).await, pairs(&[("sum", 1)]));
     assert!(live(store, 5, NameRange::One("old".to_owned())).await.is_empty());
+}
+
+pub async fn supply_is_added_up_by_service(store: &dyn Store) {
+    let save = async |id: &str, services: &[&str], (capacity, load, is_draining)| {
+        let row = WorkerRow { capacity, load, ..worker(id, services, 5) };
+        store.save_worker(PROJECT, row).await.unwrap();
+        store.drain_worker(PROJECT, id, is_draining).await.unwrap();
+    };
+    save("a", &["sum", "route"], (4, 3, false)).await;
+    save("b", &["sum"], (8, 1, false)).await;
+    // It finishes its calls, and takes no more.
+    save("c", &["sum"], (16, 2, true)).await;
+    // It told no capacity.
+    save("d", &["route"], (0, -1, false)).await;
+    let supply = |name: &str, n_workers, capacity, load| LiveService {
+        name: name.to_owned(),
+        n_workers,
+        capacity,
+        load,
+    };
+    let found = store.live_services(PROJECT, at(5), NameRange::All).await.unwrap();
+    assert_eq!(found, [supply("route", 2, 4, 3), supply("sum", 3, 12, 6)]);
+}
+
+pub async fn waiting_jobs_are_counted_by_service(store: &dyn Store) {
+    let fixture = StoreFixture::new(store).await;
+    let keyed = |name: &str| JobSpec { limit_key: "one".to_owned(), ..JobSpec::new(name, "q") };
+    for (n, spec) in [
+        (1, JobSpec::new("tts", "q")),
+        (2, JobSpec::new("tts", "other")),
+        (3, keyed("tts")),
+        (4, keyed("only-keyed")),
+        (5, JobSpec::new("gone", "q")),
+        (6, JobSpec::new("Video", "q")),
+    ] {
+        fixture.create_job(n, spec, at(2)).await.unwrap();
+    }
+    fixture.create_job(7, JobSpec::new("later", "q"), at(20)).await.unwrap();
+    fixture.submit(5, JobInput::Cancel, at(3)).await.unwrap();
+    let waiting = async |names, now| -> Vec<(String, u64)> {
+        let found = store.waiting_services(PROJECT, names, at(now)).await.unwrap();
+        found.into_iter().map(|WaitingService { name, n_waiting }| (name, n_waiting)).collect()
+    };
+    let pairs =
+        |list: &[(&str, u64)]| list.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect::<Vec<_>>();
+    let all = pairs(&[("Video", 1), ("only-keyed", 1), ("tts", 3)]);
+    assert_eq!(waiting(NameRange::All, 9).await, all);
+    assert_eq!(waiting(after(None, 2), 9).await, all[..2]);
+    assert_eq!(waiting(after(Some("Video"), 1), 9).await, all[1..2]);
+    assert_eq!(waiting(NameRange::One("tts".to_owned()), 9).await, all[2..]);
+    assert!(waiting(NameRange::One("gone".to_owned()), 9).await.is_empty());
+    assert!(waiting(NameRange::One("later".to_owned()), 9).await.is_empty());
+    assert_eq!(waiting(NameRange::One("later".to_owned()), 20).await, pairs(&[("later", 1)]));
 }
 
 pub async fn schedules_are_listed_a_page_at_a_time(store: &dyn Store) {

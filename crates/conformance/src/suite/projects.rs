@@ -35,7 +35,7 @@ fn price(unit_price: i64) -> PriceRow {
 }
 
 fn service(recheck_ms: u64) -> ServiceRow {
-    let settings = ServiceSettings { recheck_ms: Some(recheck_ms) };
+    let settings = ServiceSettings { recheck_ms: Some(recheck_ms), ..ServiceSettings::default() };
     ServiceRow { name: "sum".to_owned(), settings, updated_at: at(1) }
 }
 

@@ -4,6 +4,7 @@ use serde_json::json;
 use windlass_engine::counter::{Fence, Seq};
 use windlass_engine::event::Level;
 use windlass_engine::money::{Amount, Price};
+use windlass_engine::plan::Priority;
 use windlass_engine::project::Project;
 use windlass_store::account::PriceRow;
 use windlass_store::audit::{AuditQuery, AuditRow};
@@ -187,7 +188,7 @@ pub async fn prices_and_queue_settings_are_replaced(store: &dyn Store) {
 pub async fn settings_of_services_are_replaced_and_removed(store: &dyn Store) {
     let service = |name: &str, recheck_ms, ms| ServiceRow {
         name: name.to_owned(),
-        settings: ServiceSettings { recheck_ms },
+        settings: ServiceSettings { recheck_ms, ..ServiceSettings::default() },
         updated_at: at(ms),
     };
     assert!(store.services(&Project::DEFAULT, NameRange::All).await.unwrap().is_empty());
@@ -199,6 +200,17 @@ pub async fn settings_of_services_are_replaced_and_removed(store: &dyn Store) {
         store.services(&Project::DEFAULT, NameRange::All).await.unwrap(),
         [audio.clone(), service("video", Some(700), 3)]
     );
+    let every = ServiceSettings {
+        recheck_ms: None,
+        until_reported: true,
+        timeout_ms: Some(1_800_000),
+        calls_max: Some(4),
+        priority: Some(Priority::High),
+    };
+    let image = ServiceRow { name: "image".to_owned(), settings: every, updated_at: at(4) };
+    store.save_service(&Project::DEFAULT, image.clone()).await.unwrap();
+    let one = NameRange::One("image".to_owned());
+    assert_eq!(store.services(&Project::DEFAULT, one).await.unwrap(), [image]);
     // A service without settings has no row, whether it had settings before or not.
     for name in ["video", "image"] {
         store.save_service(&Project::DEFAULT, service(name, None, 4)).await.unwrap();

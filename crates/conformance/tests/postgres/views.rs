@@ -118,6 +118,27 @@ fn tasks_are_the_runs() {
 }
 
 #[test]
+fn workflows_show_their_owners() {
+    block_on_tokio(async {
+        let database = test_database().await;
+        replays::a_run_replays_from_its_journal(&database.store).await;
+        let client = connect(&database.address).await;
+        for (fields, owner) in [
+            ("", None),
+            (r#""account": "acme","#, Some("acme")),
+            (r#""account_id": 7,"#, Some("7")),
+            (r#""account": "","#, None),
+        ] {
+            let definition = format!("{{{fields} \"nodes\": [], \"edges\": []}}");
+            client.execute("UPDATE versions SET definition = $1, json = NULL", &[&definition]).await.unwrap();
+            let found = rows(&database, "SELECT account_id FROM workflows").await;
+            assert!(!found.is_empty());
+            assert!(found.iter().all(|row| row[0].as_deref() == owner), "{fields}: {found:?}");
+        }
+    });
+}
+
+#[test]
 fn the_queries_of_the_queue_platform_work_word_for_word() {
     block_on_tokio(async {
         let (database, of_runs) = (test_database().await, test_database().await);

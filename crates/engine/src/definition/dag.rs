@@ -1,6 +1,7 @@
 //! The dag form: nodes and edges with conditions; a node starts when everything before it is settled.
 
 mod node;
+mod outputs;
 mod variables;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,21 +12,25 @@ use super::join;
 use super::reader::{Fields, Reader, at_index, shown};
 use super::refs::{self, Within};
 use crate::expr::{Condition, cel};
-use crate::plan::{Compute, Edge, Node, NodeIx, NodeKind, OnFailure, Post, Routing, Scope, When};
+use crate::plan::{Compute, Edge, Join, Node, NodeIx, NodeKind, OnFailure, Post, Routing, Scope, When};
 
 pub(super) use variables::variables;
 
 const ON_FAILURE: [(&str, OnFailure); 2] = [("stop", OnFailure::Stop), ("continue", OnFailure::Continue)];
 
-/// Reads `nodes`, `edges` and `on_failure` of one scope.
-pub(super) fn scope(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option<Scope> {
+/// Reads `nodes`, `edges` and `on_failure` of one scope; `declared` are the names of the variables of the flow.
+pub(super) fn scope(
+    fields: &mut Fields<'_>,
+    depth: usize,
+    declared: BTreeSet<String>,
+    reader: &mut Reader,
+) -> Option<Scope> {
     let on_failure = fields.word("on_failure", &ON_FAILURE, reader).unwrap_or_default();
     let edge_list = fields.list("edges", reader).unwrap_or_default();
     if fields.value("nodes").is_none() {
         reader.error(fields.at("nodes"), "the nodes are missing");
     }
     let node_list = fields.list("nodes", reader)?;
-    let declared = fields.map.get("variables").and_then(Value::as_object);
     let nodes_path = fields.at("nodes");
     if node_list.is_empty() {
         reader.error(nodes_path, "a flow needs at least one node");
@@ -43,16 +48,16 @@ pub(super) fn scope(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) 
     reader.scopes.push(names.collect::<BTreeSet<_>>());
     let mut read = read_nodes(node_list, &nodes_path, depth, reader);
     read_edges(edge_list, &fields.at("edges"), &mut read, reader);
+    check_undecided(&read, reader);
     for (node, path) in read.nodes.iter().zip(&read.paths) {
         refs::check_nodes(node, path, reader);
     }
     reader.scopes.pop();
     join::check(&mut read.nodes, &read.paths, &read.within, join::EarlyRead::Refused, reader);
-    if depth == 1
-        && let Some(declared) = declared.filter(|declared| !declared.is_empty())
-    {
-        check_variables(&read, declared.keys().cloned().collect(), reader);
+    if depth == 1 && !declared.is_empty() {
+        check_variables(&read, declared, reader);
     }
+    check_joins(&read, reader);
     check_islands(&read, reader);
     Some(Scope {
         routing: Routing::Join { on_failure },
@@ -69,11 +74,18 @@ struct DagNodes {
     paths: Vec<String>,
     index: BTreeMap<String, NodeIx>,
     within: Vec<Within>,
+    /// The nodes of the type `condition` without an expression.
+    undecided: Vec<NodeIx>,
 }
 
 fn read_nodes(list: &[Value], path: &str, depth: usize, reader: &mut Reader) -> DagNodes {
-    let mut read =
-        DagNodes { nodes: Vec::new(), paths: Vec::new(), index: BTreeMap::new(), within: Vec::new() };
+    let mut read = DagNodes {
+        nodes: Vec::new(),
+        paths: Vec::new(),
+        index: BTreeMap::new(),
+        within: Vec::new(),
+        undecided: Vec::new(),
+    };
     for (i, value) in list.iter().enumerate() {
         let path = at_index(path, i);
         let Some(mut fields) = Fields::of(value, path.clone(), reader) else { continue };
@@ -88,6 +100,10 @@ fn read_nodes(list: &[Value], path: &str, depth: usize, reader: &mut Reader) -> 
             let reason = format!("the id `{}` is taken by {}", shown(&id), read.paths[*first]);
             reader.error(format!("{path}.id"), reason);
             continue;
+        }
+        let expression = value.pointer("/config/expression");
+        if node.label == "condition" && expression.is_none_or(|text| text.is_null() || text == "") {
+            read.undecided.push(read.nodes.len());
         }
         read.index.insert(id.into_owned(), read.nodes.len());
         read.nodes.push(node);
@@ -107,10 +123,11 @@ fn read_edges(list: &[Value], path: &str, read: &mut DagNodes, reader: &mut Read
             source.is_some_and(|ix| matches!(read.nodes[ix].kind, NodeKind::Compute(Compute::Test(_))));
         check_action(source.map(|ix| &read.nodes[ix]), &fields, reader);
         let when = when(&mut fields, decides, reader);
-        fields.allow(&["id", "label"]);
+        // An editor draws edges in its own way, and stores the way.
+        fields.allow(&["id", "label", "type", "target_handle", "targetHandle"]);
         let place = fields.path.clone();
         // Edges with different conditions are different edges: both answers may lead to the same node.
-        let asks = format!("{:?} {:?}", value.get("condition"), value.get("action"));
+        let asks = format!("{:?}", when.as_ref().map(shape_of));
         fields.finish(reader);
         let (Some(source), Some(target), Some(when)) = (source, target, when) else { continue };
         if source == target {
@@ -161,9 +178,27 @@ fn check_action(source: Option<&Node>, fields: &Fields<'_>, reader: &mut Reader)
     reader.strict_error(fields.at("action"), reason, Some(hint.to_owned()));
 }
 
-/// The condition of an edge. After a node that decides, a bare `true` or `false` is the decision.
+/// The condition or action of an edge as it is written.
+fn shape_of(when: &When) -> String {
+    match when {
+        When::Always => String::new(),
+        When::Action(action) => format!("action {action}"),
+        When::If(condition) => format!("if {condition:?}"),
+    }
+}
+
+/// The decision that an edge stands for by the handle at which it leaves: editors draw one handle for each.
+fn decision_of(fields: &mut Fields<'_>, reader: &mut Reader) -> Option<&'static str> {
+    let snake = fields.text("source_handle", reader);
+    let handle = fields.text("sourceHandle", reader).or(snake)?;
+    ["true", "false"].into_iter().find(|word| *word == handle)
+}
+
+/// The condition of an edge. After a node that decides, a bare `true` or `false` is the decision, and without a condition
+/// the handle of the edge is.
 fn when(fields: &mut Fields<'_>, decides: bool, reader: &mut Reader) -> Option<When> {
     let action = fields.name("action", reader);
+    let handle = decision_of(fields, reader).filter(|_| decides && action.is_none());
     let path = fields.at("condition");
     let condition = match fields.value("condition") {
         Some(Value::Bool(flag)) => Some(if *flag { "true" } else { "false" }),
@@ -176,13 +211,41 @@ fn when(fields: &mut Fields<'_>, decides: bool, reader: &mut Reader) -> Option<W
             None
         }
         (Some(action), None) => Some(When::Action(action.to_owned())),
-        (None, Some(word @ ("true" | "false"))) if decides => Some(When::Action(word.to_owned())),
+        (None, Some(word @ ("true" | "false"))) if decides => {
+            if let Some(handle) = handle.filter(|handle| *handle != word) {
+                let reason =
+                    format!("the edge leaves at the handle `{handle}`, but its condition is `{word}`");
+                reader.error(path, reason);
+            }
+            Some(When::Action(word.to_owned()))
+        }
         (None, Some(text)) => {
             let condition = expression(text, &path, reader)?;
             refs::check_known(&condition.refs(), &path, reader);
             Some(When::If(condition))
         }
-        (None, None) => Some(When::Always),
+        (None, None) => Some(handle.map_or(When::Always, |word| When::Action(word.to_owned()))),
+    }
+}
+
+/// A `condition` without an expression leaves the decision to the edges out of it.
+fn check_undecided(read: &DagNodes, reader: &mut Reader) {
+    for ix in &read.undecided {
+        let edges = &read.nodes[*ix].out;
+        if !edges.iter().any(|edge| matches!(edge.when, When::If(_))) {
+            let reason = "the expression is missing: give one, or conditions on the edges out of the node";
+            reader.error(format!("{}.config.expression", read.paths[*ix]), reason);
+        }
+    }
+}
+
+/// Reports a `join` of nodes that wait for nothing. Edges are counted by now.
+fn check_joins(read: &DagNodes, reader: &mut Reader) {
+    for (node, path) in read.nodes.iter().zip(&read.paths) {
+        let is_end = matches!(node.kind, NodeKind::Compute(Compute::Outputs(_)));
+        if node.join == Join::AnySettled && node.n_in == 0 && !is_end {
+            reader.error(format!("{path}.join"), "has no effect: no edge leads to this node");
+        }
     }
 }
 

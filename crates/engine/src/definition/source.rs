@@ -11,7 +11,7 @@ use serde_json::{Map, Number, Value};
 use serde_saphyr::options::DuplicateKeyPolicy;
 
 use super::reader::shown;
-use crate::json::{BLOCK_BYTES, FIELD_BYTES, JsonFlawKind, OBJECT_BYTES, VALUE_BYTES};
+use crate::json::{BLOCK_BYTES, FIELD_BYTES, JsonFlawKind, OBJECT_BYTES, VALUE_BYTES, check_meaning};
 use crate::limits;
 use crate::problem::{Problem, Severity};
 
@@ -54,7 +54,7 @@ pub(super) fn parse(text: &str) -> Result<Value, Problem> {
             Err(error) => {
                 let meter = TreeMeter::new(tree_bytes(text));
                 let read = parse_yaml(text, &meter);
-                read.map_err(|other| if meter.is_exceeded() { other } else { json_problem(&error) })?
+                read.map_err(|other| if meter.is_exceeded() { other } else { json_problem(text, &error) })?
             }
         }
     } else {
@@ -151,10 +151,13 @@ fn parse_yaml(text: &str, meter: &TreeMeter) -> Result<Value, Problem> {
     })
 }
 
-fn json_problem(error: &serde_json::Error) -> Problem {
+fn json_problem(text: &str, error: &serde_json::Error) -> Problem {
     let words = error.to_string();
     let reason = if words.starts_with("recursion limit exceeded") {
-        format!("nested deeper than {NESTING} levels")
+        // The check stops at the same depth, and knows where it is.
+        let flaw = check_meaning(text.as_bytes()).err();
+        let place = flaw.map(|flaw| format!(" at {}{}", flaw.path, flaw.remedy()));
+        format!("nested deeper than {NESTING} levels{}", place.unwrap_or_default())
     } else {
         let cause = words.split(" at line ").next().unwrap_or_default();
         format!("not valid JSON: {}", first_line(cause))
@@ -405,7 +408,7 @@ mod tests {
     #[test]
     fn deep_text_is_refused_without_recursion_trouble() {
         let json = parse(&("[".repeat(100_000))).unwrap_err();
-        assert_eq!(json.reason, "nested deeper than 128 levels");
+        assert!(json.reason.starts_with("nested deeper than 128 levels at [0][0]"), "{}", json.reason);
         let block: String = (0..2_000).map(|i| format!("{}a:\n", " ".repeat(i))).collect();
         assert_eq!(parse(&block).unwrap_err().reason, "nested deeper than 128 levels");
     }

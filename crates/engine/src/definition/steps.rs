@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::reader::{Fields, Reader, shown};
-use super::{Strictness, join, refs, source};
+use super::{Strictness, join, payer, refs, source};
 use crate::plan::{Edge, Form, Node, OnFailure, Priority, Routing, Scope, When};
 use crate::problem::Problem;
 use expansion::{Expanded, Task};
@@ -24,11 +24,18 @@ use tree::{Step, Tree};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ExpandedTask {
     pub id: String,
-    /// The positional id: `{parallel}_b{branch}_s{step}` inside branches, the step's own id elsewhere.
+    /// The positional id: `{parallel}_b{branch}_s{step}` inside branches, the step's own id elsewhere. In the body of a
+    /// loop it ends with `_i{turn}`, and runs have the number of the turn in place of `{turn}`.
     pub task_id: String,
     pub operator: String,
+    /// The title for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     #[serde(rename = "dependOn")]
     pub depend_on: Vec<String>,
+    /// The body of a loop. Its tasks exist once in each turn.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<ExpandedTask>,
 }
 
 /// Tasks that the steps of a definition expand to.
@@ -51,6 +58,7 @@ pub fn expand(definition: &Value, strictness: Strictness) -> Expansion {
         for name in ["title", "name", "description"] {
             fields.text(name, &mut reader);
         }
+        payer::read(&mut fields, 1, &mut reader);
         priority(&mut fields, 1, &mut reader);
         stopped(&mut fields, 1, &mut reader);
         tasks = read(&mut fields, 1, &mut reader).map(|(_, tasks)| tasks).unwrap_or_default();
@@ -105,26 +113,47 @@ fn read(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option<(S
     }
     let mut tree = Tree::default();
     let steps = tree::read(list, &path, depth, &mut tree, reader)?;
-    Some(build(&steps, &fields.path, depth, &tree, true, reader))
+    Some(build(&steps, &fields.path, NodeDepth { scopes: depth, around: StepsAround::Flow }, &tree, reader))
+}
+
+/// The surroundings of a row of steps.
+#[derive(Clone, Copy)]
+enum StepsAround {
+    /// It is a flow, with a shared state of its own.
+    Flow,
+    /// It is the body of a loop; so many loops are around it.
+    Loops(usize),
+}
+
+impl StepsAround {
+    fn n_loops(self) -> usize {
+        match self {
+            StepsAround::Flow => 0,
+            StepsAround::Loops(n) => n,
+        }
+    }
 }
 
 /// Builds the scope of a row of steps: the outermost one or a loop's body. `flow` is the place of the flow or the loop.
 fn build(
     steps: &[Step<'_>],
     flow: &str,
-    depth: usize,
+    depth: NodeDepth,
     tree: &Tree,
-    owns_shared: bool,
     reader: &mut Reader,
 ) -> (Scope, Vec<ExpandedTask>) {
-    let Expanded { tasks, conditions, mut groups } = expansion::expand(steps, tree, reader);
+    let Expanded { tasks, conditions, mut groups } =
+        expansion::expand(steps, depth.around.n_loops(), tree, reader);
     groups.iter_mut().for_each(|group| group.place = after(flow, &group.place));
     reader.scopes.push(tasks.iter().map(|task| task.step.id.clone()).collect::<BTreeSet<_>>());
     let mut nodes: Vec<Node> = Vec::with_capacity(tasks.len());
     let mut within = Vec::new();
+    let mut expanded_tasks = Vec::with_capacity(tasks.len());
     for (ix, task) in tasks.iter().enumerate() {
         let from = reader.outward.len();
-        nodes.push(node::read(task, flow, depth, tree, reader));
+        let mut body = Vec::new();
+        nodes.push(node::read(task, flow, depth, tree, &mut body, reader));
+        expanded_tasks.push(ExpandedTask { steps: body, ..expanded(task, depth.around, &tasks) });
         within.extend(refs::take_within(ix, from, reader));
     }
     let paths: Vec<String> = tasks.iter().map(|task| task.step.path.clone()).collect();
@@ -147,10 +176,10 @@ fn build(
     }
     reader.scopes.pop();
     join::check(&mut nodes, &paths, &within, join::EarlyRead::Warned, reader);
-    let expanded = tasks.iter().map(|task| expanded(task, &tasks)).collect();
     let index: BTreeMap<_, _> = nodes.iter().enumerate().map(|(ix, node)| (node.key.clone(), ix)).collect();
-    let routing = Routing::Join { on_failure: OnFailure::Stop };
-    (Scope { routing, owns_shared, nodes, index, groups }, expanded)
+    let owns_shared = matches!(depth.around, StepsAround::Flow);
+    let routing = Routing::Join { on_failure: OnFailure::Drain };
+    (Scope { routing, owns_shared, nodes, index, groups }, expanded_tasks)
 }
 
 /// The rest of a place after that of the flow around it.
@@ -158,7 +187,14 @@ fn after(flow: &str, place: &str) -> String {
     place.strip_prefix(flow).unwrap_or(place).to_owned()
 }
 
-fn expanded(task: &Task<'_, '_>, tasks: &[Task<'_, '_>]) -> ExpandedTask {
+/// How deep a node stands.
+#[derive(Clone, Copy)]
+struct NodeDepth {
+    scopes: usize,
+    around: StepsAround,
+}
+
+fn expanded(task: &Task<'_, '_>, around: StepsAround, tasks: &[Task<'_, '_>]) -> ExpandedTask {
     let mut depend_on: Vec<String> = Vec::with_capacity(task.needs.len());
     let mut seen = BTreeSet::new();
     for need in &task.needs {
@@ -168,8 +204,10 @@ fn expanded(task: &Task<'_, '_>, tasks: &[Task<'_, '_>]) -> ExpandedTask {
     }
     ExpandedTask {
         id: task.step.id.clone(),
-        task_id: task.task_id.clone(),
+        task_id: format!("{}{}", task.task_id, "_i{turn}".repeat(around.n_loops())),
         operator: shown(task.step.operator),
+        title: task.step.title.map(str::to_owned),
         depend_on,
+        steps: Vec::new(),
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::Priority;
 use crate::params::Params;
 
 /// One unit of work that a worker, script, function or child run performs.
@@ -27,11 +28,30 @@ pub struct Call {
     /// Temporary faults are tried again quickly and then suspend the node.
     pub temporary: Temporary,
     pub cost: Option<crate::money::Cost>,
-    /// How long a suspended call whose worker did not say waits before it is asked again, and the first wait while
-    /// temporary faults go on; `None` = the setting of the service.
-    pub recheck_ms: Option<u64>,
+    pub recheck: Recheck,
+    /// The class of the call; `None` = the setting of the service, or else the run's.
+    pub priority: Option<Priority>,
     /// Never deliver again when it is unknown whether the call was executed.
     pub at_most_once: bool,
+}
+
+/// When a suspended call whose worker named no interval is asked again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Recheck {
+    /// As its service says; without such a setting, only when it is reported.
+    #[default]
+    OfService,
+    /// As its service says; without such a setting, every [`Recheck::RECONCILE_MS`] (dag form).
+    Reconciled,
+    /// Every so often, whatever its service says. It is also the first wait while temporary faults go on.
+    Every(u64),
+    /// Only when it is reported, whatever its service says.
+    UntilReported,
+}
+
+impl Recheck {
+    /// The interval of the dag form: the time between two looks at a suspended call.
+    pub const RECONCILE_MS: u64 = 10_000;
 }
 
 /// The effect of a temporary fault (network, time-out) of a call.

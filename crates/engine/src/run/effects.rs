@@ -63,6 +63,7 @@ impl EventEffects<'_> {
                 self.cancel(&spot, node, *fence);
             }
             Event::Dropped { node } => self.stop_inside(node),
+            Event::Draining { node } => self.withdraw_inside(node),
             Event::Canceling { .. } => {
                 for (path, work) in run.root.works(&plan.root, &NodePath::root()) {
                     let Stage::Granted { fence, .. } = work.stage else { continue };
@@ -121,6 +122,16 @@ impl EventEffects<'_> {
         }
     }
 
+    /// The calls inside a place that no worker has begun are not worth beginning.
+    fn withdraw_inside(&mut self, path: &NodePath) {
+        let (run, plan) = (self.run, self.plan);
+        for (path, work) in run.root.works(&plan.root, path) {
+            let Stage::Granted { fence, .. } = work.stage else { continue };
+            let exec = run.spot(plan, &path).and_then(|spot| spot.exec());
+            self.out.extend(exec.map(|exec| Effect::Withdraw { node: path, fence, exec }));
+        }
+    }
+
     fn call(
         &mut self,
         spot: &NodeRef<'_, '_>,
@@ -154,7 +165,7 @@ impl EventEffects<'_> {
             key: run.call_key(path, spot.state.visit),
             deadline,
             timeout_ms: call.timeout_ms,
-            priority: run.priority(self.plan),
+            priority: spot.priority(run, self.plan),
             weighted_by_load: call.weighted_by_load,
             stays_with: work.and_then(|work| work.stays_with.clone()),
             avoid: work.map(|work| work.workers.clone()).unwrap_or_default(),

@@ -7,11 +7,14 @@ use serde_json::Value;
 
 use super::Run;
 use super::facts::View;
-use super::state::{Activity, NodeState, Phase, ScopeState, Slot};
+use super::state::{Activity, NodeState, Phase, ScopeState, Shared, Slot};
 use crate::counter::Visit;
+use crate::event::ServiceTerms;
 use crate::params::Params;
 use crate::path::NodePath;
-use crate::plan::{Body, Branch, Branches, Call, Compute, Fan, Node, NodeIx, NodeKind, Plan, Scope};
+use crate::plan::{
+    Body, Branch, Branches, Call, Compute, Exec, Fan, Node, NodeIx, NodeKind, Plan, Priority, Scope,
+};
 
 /// One scope on the way to a node, with its state.
 #[derive(Clone, Copy)]
@@ -66,6 +69,8 @@ pub(crate) struct NodeRef<'p, 's> {
     pub(crate) branch: Option<BranchRef<'p, 's>>,
     /// Whether a fan is around it (or it is a fan's branch).
     pub(crate) in_fan: bool,
+    /// Received signals, which are visible in every scope.
+    pub(crate) signals: Option<&'s Shared>,
 }
 
 /// One branch of a fan.
@@ -80,7 +85,8 @@ pub(crate) struct BranchRef<'p, 's> {
 impl Run {
     /// The node or branch at `path`, if the run has got that far into the scopes around it.
     pub(crate) fn spot<'p, 's>(&'s self, plan: &'p Plan, path: &NodePath) -> Option<NodeRef<'p, 's>> {
-        self.root.spot(&plan.root, path)
+        let spot = self.root.spot(&plan.root, path)?;
+        Some(NodeRef { signals: Some(&self.signals), ..spot })
     }
 
     /// The word for the phase of a node or branch; `None` where the run has no such path.
@@ -132,6 +138,29 @@ impl<'p, 's> NodeRef<'p, 's> {
     pub(crate) fn service(&self) -> Option<&str> {
         let call = self.call()?;
         Some(self.branch.and_then(|arm| arm.name).unwrap_or(&call.service))
+    }
+
+    /// The settings that the run carries for the service called here. A flow is no service, whatever its name.
+    pub(crate) fn service_terms(&self, run: &Run) -> ServiceTerms {
+        let is_flow = self.call().is_some_and(|call| matches!(call.exec, Exec::Flow { .. }));
+        let service = self.service().filter(|_| !is_flow);
+        service.and_then(|name| run.start.services.get(name)).copied().unwrap_or_default()
+    }
+
+    /// The time limit over all attempts of the call made here; 0 = none. A limit of the node, of either kind, takes the
+    /// place of the service's.
+    pub(crate) fn total_timeout_ms(&self, run: &Run) -> u64 {
+        match self.call() {
+            Some(call) if call.total_timeout_ms > 0 || call.timeout_ms > 0 => call.total_timeout_ms,
+            Some(_) => self.service_terms(run).timeout_ms.unwrap_or(0),
+            None => 0,
+        }
+    }
+
+    /// The class of the call made here: the node's own, or else the service's, or else the run's.
+    pub(crate) fn priority(&self, run: &Run, plan: &Plan) -> Priority {
+        let own = self.call().and_then(|call| call.priority);
+        own.or_else(|| self.service_terms(run).priority).unwrap_or_else(|| run.priority(plan))
     }
 
     pub(crate) fn phase(&self) -> &'s Phase {

@@ -147,9 +147,14 @@ impl RedisConnection {
 
     fn commands<'u>(&self, updates: &'u [RedisUpdate]) -> Vec<QueueCommand<'u>> {
         let mut commands: Vec<QueueCommand<'u>> = Vec::with_capacity(updates.len() * 2);
+        // Queues whose jobs other claims than pops take: the insertion of no job tells whether the window is short.
+        let mut drained = BTreeSet::new();
         let mut at = 0;
         while let Some(update) = updates.get(at) {
             at += 1;
+            if let RedisUpdate::Held { message, was_ready: true, .. } = update {
+                drained.insert(message.queue.as_str());
+            }
             let RedisUpdate::Ready { message, .. } = update else {
                 self.write(update, &mut commands);
                 continue;
@@ -163,6 +168,7 @@ impl RedisConnection {
             batch.iter().for_each(|update| self.write(update, &mut commands));
             commands.push(self.insert(&message.queue, batch));
         }
+        commands.extend(drained.into_iter().map(|queue| self.insert(queue, &[])));
         commands
     }
 
@@ -209,7 +215,8 @@ impl RedisConnection {
             _ => {}
         }
         match update {
-            RedisUpdate::Held { message, was_ready: true, .. } | RedisUpdate::Ended { message, was_ready: true, .. } => {
+            RedisUpdate::Held { message, was_ready: true, .. }
+            | RedisUpdate::Ended { message, was_ready: true, .. } => {
                 add(&message.queue, cmd("LREM").arg(key(message, "ready")).arg(1).arg(&message.text).take());
             }
             _ => {}
@@ -277,8 +284,11 @@ impl RedisConnection {
                 let ids = message::read(text).filter(|_| !dead.contains(text.as_slice()));
                 ids.is_some_and(|ids| jobs.contains(&JobId::new(ids.task_id)))
             };
-            let removals: Vec<Cmd> =
-                shown.iter().filter(is_gone).map(|text| cmd("LREM").arg(&key).arg(0).arg(text).take()).collect();
+            let removals: Vec<Cmd> = shown
+                .iter()
+                .filter(is_gone)
+                .map(|text| cmd("LREM").arg(&key).arg(0).arg(text).take())
+                .collect();
             self.send(removals.iter()).await?;
         }
         Ok(())
@@ -287,13 +297,15 @@ impl RedisConnection {
     /// Removes at most `max` jobs of these queues from their lists.
     pub async fn pop(&self, queues: &[String], max: usize) -> Result<PoppedJobs, RedisError> {
         let given = [max.to_string(), SHARE.to_string()];
-        let given: Vec<&str> = given.iter().map(String::as_str).chain(queues.iter().map(String::as_str)).collect();
+        let given: Vec<&str> =
+            given.iter().map(String::as_str).chain(queues.iter().map(String::as_str)).collect();
         let (n_epochs, found, short): (i64, Vec<Vec<u8>>, Vec<String>) =
             self.invoke(&SCRIPTS.pop, queues, &given).await?;
         let popped = |one: &[Vec<u8>]| {
             let [queue, text] = one else { return None };
             let ids = message::read(text)?;
-            let (queue, text) = (String::from_utf8(queue.clone()).ok()?, String::from_utf8(text.clone()).ok()?);
+            let (queue, text) =
+                (String::from_utf8(queue.clone()).ok()?, String::from_utf8(text.clone()).ok()?);
             Some(PoppedJob { job: JobId::new(ids.task_id), message: JobMessage { queue, text } })
         };
         let jobs: Vec<PoppedJob> = found.chunks_exact(2).filter_map(popped).collect();
@@ -311,7 +323,8 @@ impl RedisConnection {
         let answers = self.send(commands.iter()).await?;
         // A key of another type holds no jobs; a fill repairs it.
         let numbers: Vec<usize> = answers.into_iter().map(|answer| number(answer).unwrap_or(0)).collect();
-        let ready = numbers[1..].chunks_exact(2).map(|of| if of[0] == 0 && of[1] > 0 { None } else { Some(of[0]) });
+        let ready =
+            numbers[1..].chunks_exact(2).map(|of| if of[0] == 0 && of[1] > 0 { None } else { Some(of[0]) });
         Ok(ReadyCounts { ready: ready.collect(), is_lost: numbers[0] == 0 })
     }
 
@@ -332,7 +345,7 @@ impl RedisConnection {
     }
 
     /// Replaces the window of a queue by the first jobs that the store had after `window` was read; `below` is the
-    /// priority from which downwards it has more. Returns whether jobs were left to the store meanwhile.
+    /// priority from which downwards it has more. Returns whether the window is short although the store has more by now.
     pub async fn fill(
         &self,
         queue: &str,
@@ -340,18 +353,38 @@ impl RedisConnection {
         below: Option<i32>,
         messages: &[JobMessage],
     ) -> Result<bool, RedisError> {
-        let (below, n) = (below.map(|below| below.to_string()).unwrap_or_default(), window.jobs.len().to_string());
+        let (below, n) =
+            (below.map(|below| below.to_string()).unwrap_or_default(), window.jobs.len().to_string());
         let given = [queue, &window.skipped, &below, &n].into_iter();
         let known = window.jobs.iter().map(|(id, _)| id.as_str());
-        let given: Vec<&str> = given.chain(known).chain(messages.iter().map(|message| &*message.text)).collect();
-        let is_behind: i64 = self.invoke(&SCRIPTS.fill, &[queue.to_owned()], &given).await?;
-        Ok(is_behind != 0)
+        let given: Vec<&str> =
+            given.chain(known).chain(messages.iter().map(|message| &*message.text)).collect();
+        let is_short: i64 = self.invoke(&SCRIPTS.fill, &[queue.to_owned()], &given).await?;
+        Ok(is_short != 0)
+    }
+
+    /// Removes jobs from their lists that a fill may have added although they are not ready any more.
+    pub async fn remove(&self, messages: &[JobMessage]) -> Result<(), RedisError> {
+        let remove = |message: &JobMessage| {
+            cmd("LREM").arg(self.queue_key(&message.queue, "ready")).arg(0).arg(&message.text).take()
+        };
+        let commands: Vec<Cmd> = messages.iter().map(remove).collect();
+        for answer in self.send(commands.iter()).await? {
+            answer?;
+        }
+        Ok(())
     }
 
     /// Replaces the delayed jobs that are shown of a queue: the nearest ones.
-    pub async fn show_delayed(&self, queue: &str, jobs: &[(Timestamp, JobMessage)]) -> Result<(), RedisError> {
+    pub async fn show_delayed(
+        &self,
+        queue: &str,
+        jobs: &[(Timestamp, JobMessage)],
+    ) -> Result<(), RedisError> {
         let key = self.queue_key(queue, "delayed");
-        let add = |(due, message): &(Timestamp, JobMessage)| cmd("ZADD").arg(&key).arg(score(*due)).arg(&message.text).take();
+        let add = |(due, message): &(Timestamp, JobMessage)| {
+            cmd("ZADD").arg(&key).arg(score(*due)).arg(&message.text).take()
+        };
         self.replace(&key, jobs.iter().map(add).collect()).await
     }
 
@@ -411,7 +444,8 @@ impl RedisConnection {
 
     /// The time up to which Redis has all jobs; `None` if it lost its contents.
     pub async fn filled_at(&self) -> Result<Option<Timestamp>, RedisError> {
-        let answer = self.send([cmd("GET").arg(self.key("windlass:epoch"))].into_iter().map(|one| &*one)).await?;
+        let answer =
+            self.send([cmd("GET").arg(self.key("windlass:epoch"))].into_iter().map(|one| &*one)).await?;
         let answer = answer.into_iter().next().and_then(Result::ok).unwrap_or(Value::Nil);
         let text: Option<String> = FromRedisValue::from_redis_value(answer).unwrap_or_default();
         Ok(text.and_then(|text| text.parse().ok()).map(Timestamp))
@@ -427,7 +461,11 @@ impl RedisConnection {
         let hello = self.key("windlass:hello");
         self.ask::<()>(cmd("SET").arg(&hello).arg(1).arg("PX").arg(1_000)).await?;
         self.ask::<()>(cmd("DEL").arg(&hello)).await?;
-        SCRIPTS.insert.load_async(&mut self.connection.clone()).await.map_err(|error| RedisError::of(&error))?;
+        SCRIPTS
+            .insert
+            .load_async(&mut self.connection.clone())
+            .await
+            .map_err(|error| RedisError::of(&error))?;
         Ok(())
     }
 

@@ -38,7 +38,11 @@ pub fn dispatch_order(waiting: &[WaitingJob], window: impl IntoIterator<Item = i
         } else if job.is_run {
             share.note_grant_by_other();
         }
-        let list = if waiting[given].is_run { classes.entry(waiting[given].priority).or_default() } else { &mut plain };
+        let list = if waiting[given].is_run {
+            classes.entry(waiting[given].priority).or_default()
+        } else {
+            &mut plain
+        };
         list.pop_front();
         order.push(waiting[given].job);
     }

@@ -1,8 +1,10 @@
-//! Settings of services. Runs carry the recheck intervals from their start, so a change affects later runs only.
+//! Settings of services. Runs carry the recheck, the time limit and the priority from their start, so a change of these
+//! affects later runs only; the number of calls to push workers holds at once.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
+use windlass_engine::event::ServiceTerms;
 use windlass_store::page::NameRange;
 use windlass_store::service::{ServiceRow, ServiceSettings};
 
@@ -45,12 +47,20 @@ impl Calls {
         Ok(self.store().services(self.project(), names).await?)
     }
 
-    /// Reads the settings that runs carry from their start.
+    /// Reads the settings that runs carry from their start, and those of this server's calls.
     pub(crate) async fn load_services(&self) -> Result<(), RuntimeError> {
         let rows = self.services(NameRange::All).await?;
-        let rechecks: BTreeMap<String, u64> =
-            rows.into_iter().filter_map(|row| Some((row.name, row.settings.recheck_ms?))).collect();
-        *self.state().rechecks.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rechecks);
+        let calls_max = rows.iter().filter_map(|row| Some((row.name.clone(), row.settings.calls_max?)));
+        self.workers().limit_services(calls_max.collect());
+        let terms = rows.into_iter().map(|row| (row.name, terms_of(&row.settings)));
+        let terms: BTreeMap<String, ServiceTerms> =
+            terms.filter(|(_, terms)| *terms != ServiceTerms::default()).collect();
+        *self.state().terms.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(terms);
         Ok(())
     }
+}
+
+fn terms_of(settings: &ServiceSettings) -> ServiceTerms {
+    let ServiceSettings { recheck_ms, until_reported, timeout_ms, calls_max: _, priority } = *settings;
+    ServiceTerms { recheck_ms, until_reported, timeout_ms, priority }
 }

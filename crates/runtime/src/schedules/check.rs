@@ -78,7 +78,7 @@ impl Schedules {
         problems: &mut Problems,
         flow: FlowId,
         number: Option<u32>,
-        start: Start,
+        mut start: Start,
     ) -> Result<String, RuntimeError> {
         let Some(row) = self.store().flow(self.project(), FlowRef::Id(flow)).await? else {
             problems.error("$.flow", format!("there is no flow {flow}"));
@@ -87,6 +87,10 @@ impl Schedules {
         match self.runs().choose_version(&row, number).await {
             Ok(version) => {
                 let plan = self.runs().plan(version.id).await?;
+                start.account = self.money().payer(start.account, version.id).await?;
+                if let Some(missing) = self.money().missing_payer(start.account.as_deref()) {
+                    problems.error_hint(missing.path, missing.reason, missing.hint);
+                }
                 let (mut run, input) = (Run::new(RunId::new(Uuid::nil())), Input::Start(Box::new(start)));
                 // A schedule is refused now if its starts would be refused later.
                 let refused = run.submit(&plan, &input, &Given::at(self.clock().now())).err();

@@ -290,8 +290,15 @@ impl Schedules {
                 return Ok(FireOutcome::StartFailure(StartFailure::new(version_place(&error), error)));
             }
         };
+        let account = match self.money().payer(account.clone(), version.id).await {
+            Ok(account) => account,
+            Err(error) => return failure_or_error(error),
+        };
+        if let Some(missing) = self.money().missing_payer(account.as_deref()) {
+            return Ok(FireOutcome::StartFailure(StartFailure::new("$.account", missing.reason)));
+        }
         let start = Start { params: params.clone().into(), account: account.clone(), ..Start::default() };
-        if let Some(account) = account
+        if let Some(account) = &account
             && let Err(error) = self.money().check_account(account).await
         {
             return failure_or_error(error);

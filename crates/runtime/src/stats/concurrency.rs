@@ -14,6 +14,8 @@ pub(super) struct ConcurrencyWindows {
     pub(super) last_10s: ConcurrencyWindow,
     pub(super) last_minute: ConcurrencyWindow,
     pub(super) last_hour: ConcurrencyWindow,
+    /// Since the server started.
+    pub(super) total: Parallelism,
 }
 
 #[derive(Debug)]
@@ -31,6 +33,7 @@ impl ConcurrencyWindows {
             last_10s: ConcurrencyWindow::new(10_000),
             last_minute: ConcurrencyWindow::new(60_000),
             last_hour: ConcurrencyWindow::new(3_600_000),
+            total: Parallelism::default(),
         }
     }
 
@@ -49,6 +52,7 @@ impl ConcurrencyWindows {
         for window in [&mut self.last_10s, &mut self.last_minute, &mut self.last_hour] {
             window.add(self.n, self.since, now);
         }
+        self.total.add(self.n, now.since(self.since));
         self.since = self.since.max(now);
     }
 }
@@ -118,6 +122,7 @@ mod tests {
         let found = load.last_10s.total(at(30_000));
         assert_eq!((found.busy_ms, found.max, found.wall_ms), (0, 0, 10_000));
         assert_eq!(load.last_minute.total(at(30_000)).busy_ms, 30_000);
+        assert_eq!((load.total.busy_ms, load.total.wall_ms, load.total.ms_at[4]), (30_000, 30_000, 5_000));
     }
 
     #[test]

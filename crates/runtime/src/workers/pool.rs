@@ -76,6 +76,8 @@ pub(super) struct WorkerPool {
     services: HashMap<String, ServiceQueue>,
     working: HashMap<u64, BusyCall>,
     expected: ExpectedWorkers,
+    /// The calls that single services may have at once, over all servers.
+    calls_max: HashMap<String, u32>,
     last_ticket: u64,
     n_choices: u64,
 }
@@ -127,6 +129,7 @@ impl WorkerPool {
             services: HashMap::new(),
             working: HashMap::new(),
             expected: ExpectedWorkers::default(),
+            calls_max: HashMap::new(),
             last_ticket: 0,
             n_choices: 0,
         }
@@ -139,6 +142,26 @@ impl WorkerPool {
     /// So many servers call the same workers from now on.
     pub(super) fn shared_by(&mut self, n_servers: usize) {
         self.limits.n_servers = n_servers;
+    }
+
+    /// Single services may have so many calls at once, over all servers.
+    pub(super) fn limit_services(&mut self, calls_max: HashMap<String, u32>, now: Timestamp) {
+        self.calls_max = calls_max;
+        let names: Vec<String> = self.services.keys().cloned().collect();
+        self.serve_all(&names, now);
+    }
+
+    /// Calls that wait, by service.
+    pub(super) fn waiting(&self) -> BTreeMap<String, usize> {
+        let waiting = self.services.iter().filter(|(_, service)| !service.waiting.is_empty());
+        waiting.map(|(name, service)| (name.clone(), service.waiting.len())).collect()
+    }
+
+    /// The calls of a service that this server may make at once: its part of the service's own limit, or the limit of
+    /// every service.
+    fn calls_max(&self, name: &str) -> usize {
+        let own = self.calls_max.get(name).and_then(|most| usize::try_from(*most).ok());
+        own.map_or(self.limits.service_calls, |most| most.div_ceil(self.limits.n_servers.max(1))).max(1)
     }
 
     /// Whether a worker of this id can be taken; makes room if that helps.
@@ -355,7 +378,7 @@ impl WorkerPool {
     /// The next call of a service that can be made, with its worker.
     fn next_match(&self, name: &str, now: Timestamp) -> Option<(u64, String)> {
         let service = self.services.get(name)?;
-        if service.n_calls >= self.limits.service_calls.max(1) {
+        if service.n_calls >= self.calls_max(name) {
             return None;
         }
         for (ticket, waiter) in service.waiting.in_order().take(LOOK_MAX) {

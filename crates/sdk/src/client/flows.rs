@@ -83,7 +83,7 @@ impl FlowsApi<'_> {
 
     /// A flow as an SVG, optionally with the states of a run.
     pub async fn graph_svg(self, flow: &str, query: &GraphSvgQuery) -> Result<String, ClientError> {
-        self.client.get_text(with_query(self.client.native(&["flows", flow, "graph.svg"]), query)).await
+        self.client.text(with_query(self.client.native(&["flows", flow, "graph.svg"]), query)).await
     }
 
     /// The problems of a definition.

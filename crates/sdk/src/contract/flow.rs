@@ -226,12 +226,20 @@ pub struct ExpandResponse {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ExpandedTaskInfo {
     pub id: String,
-    /// The positional id: `{parallel}_b{branch}_s{step}` inside branches, the step's own id elsewhere.
+    /// The positional id: `{parallel}_b{branch}_s{step}` inside branches, the step's own id elsewhere. In the body of a
+    /// loop it ends with `_i{turn}`; a run has the number of the turn in place of `{turn}`.
     pub task_id: String,
     pub operator: String,
+    /// The title for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// The tasks that must be settled before it.
     #[serde(rename = "dependOn")]
     pub depend_on: Vec<String>,
+    /// The body of a loop. Its tasks exist once in each turn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(no_recursion)]
+    pub steps: Vec<ExpandedTaskInfo>,
 }
 
 /// How two versions of a flow differ.

@@ -72,6 +72,19 @@ pub enum RunPriority {
     Highest,
 }
 
+impl RunPriority {
+    /// The priority in one word.
+    pub fn word(self) -> &'static str {
+        match self {
+            RunPriority::Lowest => "lowest",
+            RunPriority::Low => "low",
+            RunPriority::Medium => "medium",
+            RunPriority::High => "high",
+            RunPriority::Highest => "highest",
+        }
+    }
+}
+
 /// The reaction to a call that the account cannot pay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
@@ -268,7 +281,8 @@ pub struct NodeInfo {
     /// The type as the definition spells it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// Steps form: where it is among the branches around it, `{parallel}_b{branch}_s{step}`.
+    /// Steps form: where it is among the branches around it, `{parallel}_b{branch}_s{step}`; in a turn of a loop with
+    /// `_i{turn}` behind it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

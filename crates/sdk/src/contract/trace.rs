@@ -63,6 +63,9 @@ pub struct LogLine {
     /// The node it is about; absent = the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
+    /// The title of the node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// The attempt that said it; absent = the run says it itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fence: Option<u64>,

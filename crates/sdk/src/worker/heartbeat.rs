@@ -1,11 +1,13 @@
 //! The heartbeat of a worker: it registers, reports its load every few seconds, and registers again when the server
 //! does not know it any more. A worker whose id another worker has taken stops.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use super::Services;
+use super::slots::Slots;
 use crate::Client;
 use crate::client::Registration;
 
@@ -13,22 +15,36 @@ use crate::client::Registration;
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// The registration data of a worker.
-#[derive(Debug, Clone)]
-pub(super) struct WorkerRegistration(Registration);
+pub(super) struct WorkerRegistration {
+    fixed: Registration,
+    slots: Arc<Slots>,
+}
 
 impl WorkerRegistration {
-    pub(super) fn new(id: &str, url: Option<String>, services: &Services, slots: usize, pull: bool) -> Self {
+    pub(super) fn new(
+        id: &str,
+        url: Option<String>,
+        services: &Services,
+        slots: Arc<Slots>,
+        pull: bool,
+    ) -> Self {
         let kind = if url.is_none() && pull { "async" } else { "http" };
         let mut names: Vec<String> = services.names().map(str::to_owned).collect();
         names.sort_unstable();
-        WorkerRegistration(Registration {
+        let fixed = Registration {
             id: id.to_owned(),
             url: url.unwrap_or_default(),
             services: names,
             queues: services.queues.keys().filter(|_| pull).cloned().collect(),
-            capacity: Some(slots),
+            capacity: None,
             kind: kind.to_owned(),
-        })
+        };
+        WorkerRegistration { fixed, slots }
+    }
+
+    /// With the number of slots that the worker has now.
+    fn now(&self) -> Registration {
+        Registration { capacity: Some(self.slots.n()), ..self.fixed.clone() }
     }
 }
 
@@ -54,7 +70,7 @@ pub(super) async fn run(
 ) {
     let mut state = RegistrationState::Unregistered;
     loop {
-        state = beat(&client, &registration.0, load(), state, &drain).await;
+        state = beat(&client, &registration.now(), load(), state, &drain).await;
         let pause = match state {
             RegistrationState::Registered => every,
             RegistrationState::Unregistered => RETRY_DELAY,
@@ -63,8 +79,14 @@ pub(super) async fn run(
                 return drain.cancel();
             }
         };
-        if stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
-            return;
+        let resized = tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(pause) => false,
+            () = registration.slots.changed() => true,
+        };
+        if resized && state == RegistrationState::Registered {
+            // The server calls and counts a worker by the capacity of its registration.
+            state = RegistrationState::Unregistered;
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -11,6 +11,7 @@ use super::Services;
 use super::handler::{CallLogger, HandlerOutcome, ServiceCall};
 use super::held_leases::{ClaimId, HeldLeases};
 use super::result_sender::{EndedJob, ResultSender};
+use super::slots::Slots;
 use crate::contract::{ClaimRequest, ClaimResponse, ClaimedJob, ExtendRequest, LeaseVerdict};
 use crate::{Client, ClientError};
 
@@ -29,6 +30,7 @@ pub(super) struct Puller {
     pub(super) client: Client,
     pub(super) id: String,
     pub(super) services: Services,
+    pub(super) slots: Arc<Slots>,
     pub(super) lease: Duration,
     pub(super) held: Arc<HeldLeases>,
     /// The time at which the worker stops, even with open calls.
@@ -38,16 +40,15 @@ pub(super) struct Puller {
 impl Puller {
     /// Works until `shutdown`, and then on until everything that was claimed is handed in. When the server wants the
     /// worker to go, it cancels `shutdown` itself.
-    pub(super) async fn run(self, slots: usize, shutdown: CancellationToken) {
+    pub(super) async fn run(self, shutdown: CancellationToken) {
         let this = Arc::new(self);
-        let (ended, results) = mpsc::channel(slots.min(BATCH));
+        let (ended, results) = mpsc::channel(this.slots.max().min(BATCH));
         let handed_in = this.end.child_token();
         let keeping = tokio::spawn(Arc::clone(&this).keep(handed_in.clone()));
         let telling = tokio::spawn(this.sender().run(results));
         let jobs = TaskTracker::new();
-        let slots = Arc::new(Semaphore::new(slots));
         let mut pause = PAUSE;
-        while let Some(permit) = shutdown.run_until_cancelled(free(&slots)).await {
+        while let Some(permit) = shutdown.run_until_cancelled(this.slots.pull.take_free(BATCH)).await {
             match this.claim_until(permit.num_permits(), &shutdown).await {
                 None => break,
                 Some(Ok(ClaimResponse { jobs: claimed, draining })) => {
@@ -59,6 +60,7 @@ impl Puller {
                     }
                 }
                 Some(Err(error)) => {
+                    this.slots.pull.put_back(permit);
                     tracing::warn!(worker = %this.id, %error, "no jobs could be claimed, will try again");
                     let pause_now = error.retry_after.unwrap_or(pause).min(PAUSE_MAX);
                     shutdown.run_until_cancelled(tokio::time::sleep(pause_now)).await;
@@ -117,6 +119,10 @@ impl Puller {
         jobs: &TaskTracker,
         ended: &mpsc::Sender<EndedJob>,
     ) {
+        // A claim that got all that it asked for may have left jobs behind.
+        if claimed.len() == permits.num_permits() {
+            self.slots.grow();
+        }
         for job in claimed {
             let claim = ClaimId { job: job.id.clone(), lease: job.lease.clone() };
             let cancel = self.held.take(claim.clone());
@@ -127,12 +133,15 @@ impl Puller {
                 // The slot is free before the result is sent, so that the next job need not wait; but not before the
                 // channel has room for the result, so that unsent results do not pile up.
                 let Ok(place) = ended.reserve().await else { return };
-                drop(permit);
+                if let Some(permit) = permit {
+                    this.slots.pull.put_back(permit);
+                }
                 if this.held.has(&claim) {
                     place.send(EndedJob { claim, outcome, logs: logger.take() });
                 }
             });
         }
+        self.slots.pull.put_back(permits);
     }
 
     async fn work(&self, job: ClaimedJob, cancel: CancellationToken, logger: CallLogger) -> HandlerOutcome {
@@ -187,17 +196,6 @@ impl Puller {
         }
         Ok(())
     }
-}
-
-/// Waits for one free slot, and takes all that are free then.
-async fn free(slots: &Arc<Semaphore>) -> OwnedSemaphorePermit {
-    let mut permits =
-        Arc::clone(slots).acquire_owned().await.expect("the slots of a puller are never closed");
-    let more = u32::try_from(slots.available_permits().min(BATCH - 1)).unwrap_or(0);
-    if let Ok(rest) = Arc::clone(slots).try_acquire_many_owned(more) {
-        permits.merge(rest);
-    }
-    permits
 }
 
 pub(super) fn millis(duration: Duration) -> u64 {

@@ -14,11 +14,11 @@ use reqwest::Url;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::Services;
 use super::handler::{CallLogger, HandlerOutcome, ServiceCall};
+use super::slots::Slots;
 use crate::contract::WorkerLogLine;
 
 /// Bytes of one call.
@@ -50,18 +50,18 @@ pub async fn bind(url: &str) -> io::Result<(TcpListener, String)> {
 /// The state that all pushed calls share.
 pub(super) struct PushState {
     services: Services,
-    slots: Semaphore,
+    slots: Arc<Slots>,
     waiting_max: usize,
     /// Calls that are here now, those that wait included.
     n_here: AtomicUsize,
 }
 
 impl PushState {
-    pub(super) fn new(services: Services, slots: usize) -> Self {
+    pub(super) fn new(services: Services, slots: Arc<Slots>) -> Self {
         PushState {
             services,
-            slots: Semaphore::new(slots),
-            waiting_max: slots.saturating_mul(WAITING_PER_SLOT),
+            waiting_max: slots.max().saturating_mul(WAITING_PER_SLOT),
+            slots,
             n_here: AtomicUsize::new(0),
         }
     }
@@ -131,9 +131,11 @@ async fn exec(
     if n_here >= push.waiting_max {
         return error(StatusCode::TOO_MANY_REQUESTS, format!("{n_here} calls wait here already"));
     }
-    let Ok(_slot) = push.slots.acquire().await else {
-        return error(StatusCode::SERVICE_UNAVAILABLE, "the worker is shutting down".to_owned());
-    };
+    let _slot = push.slots.push.take().await;
+    // The server leaves a quarter of the slots of a worker with several services free of each of them.
+    if push.slots.push.n_free().saturating_mul(4) <= push.slots.n() {
+        push.slots.grow();
+    }
     let call = call_of(service, &headers, asked);
     let logger = call.logger.clone();
     // A server that hangs up wants no answer: the call is canceled when this future is dropped.

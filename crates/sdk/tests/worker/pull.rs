@@ -356,3 +356,36 @@ async fn a_worker_whose_id_was_taken_stops_and_does_not_take_it_back() {
     assert!(error.to_string().contains("an id of its own"), "{error}");
     assert_eq!(fake.state.lock().unwrap().registered.len(), 1);
 }
+
+#[tokio::test]
+async fn a_worker_with_a_range_of_slots_grows_with_waiting_work_and_shrinks_when_idle() {
+    let (fake, client) = Fake::start().await;
+    for n in 0..8 {
+        fake.put("slow", json!(n));
+    }
+    let (begun, gate) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let handler = {
+        let (begun, gate) = (Arc::clone(&begun), Arc::clone(&gate));
+        move |_call: ServiceCall| {
+            let (begun, gate) = (Arc::clone(&begun), Arc::clone(&gate));
+            async move {
+                begun.add_permits(1);
+                gate.acquire().await.unwrap().forget();
+                Value::Null
+            }
+        }
+    };
+    let worker = Worker::new(client, "w-1").slots_between(1, 6).idle_after(Duration::from_millis(100));
+    let (shutdown, running) = start(worker.service("slow", handler));
+    // One after the other would never end: six are in hand before any ends.
+    begun.acquire_many(6).await.unwrap().forget();
+    let told = |state: &crate::fake::FakeState, n: u64| {
+        state.registered.last().is_some_and(|worker| worker["capacity"] == n)
+    };
+    fake.until("the server hears of six slots", |state| told(state, 6)).await;
+    gate.add_permits(8);
+    fake.until("all ends", |state| state.finished.len() == 8).await;
+    fake.until("the server hears of one slot", |state| told(state, 1)).await;
+    shutdown.cancel();
+    running.await.unwrap().unwrap();
+}

@@ -175,7 +175,7 @@ async fn check_bytes(bytes: Vec<u8>, memory: BodyMemory) -> ApiResult<(usize, Ve
 
 fn refuse_flaw(flaw: JsonFlaw) -> ApiError {
     match flaw.kind {
-        JsonFlawKind::Deep => ApiError::new(Code::TooDeep, format!("the body: {}", flaw.kind)),
+        JsonFlawKind::Deep => ApiError::new(Code::TooDeep, format!("the body: {flaw}")),
         JsonFlawKind::Heavy(_) => ApiError::new(Code::TooManyValues, format!("the body: {}", flaw.kind)),
         JsonFlawKind::KeyTwice | JsonFlawKind::LargeInteger => {
             ApiError::field(Code::InvalidBody, flaw.path, flaw.kind.to_string())

@@ -97,13 +97,19 @@ pub(crate) async fn expand(
             return Err(ApiError::problems(Code::InvalidDefinition, compiled.problems));
         }
     }
-    let task = |task: definition::ExpandedTask| ExpandedTaskInfo {
+    Ok(Json(ExpandResponse { tasks: expansion.tasks.into_iter().map(expanded).collect() }))
+}
+
+/// Recurses once for each loop inside another, of which a definition has a bounded number.
+fn expanded(task: definition::ExpandedTask) -> ExpandedTaskInfo {
+    ExpandedTaskInfo {
         id: task.id,
         task_id: task.task_id,
         operator: task.operator,
+        title: task.title,
         depend_on: task.depend_on,
-    };
-    Ok(Json(ExpandResponse { tasks: expansion.tasks.into_iter().map(task).collect() }))
+        steps: task.steps.into_iter().map(expanded).collect(),
+    }
 }
 
 /// Runs a long computation on a blocking thread.

@@ -10,6 +10,8 @@ use windlass_engine::event::{Event, Level};
 use windlass_engine::id::RunId;
 use windlass_engine::journal::Entry;
 use windlass_engine::log::{ended, line};
+use windlass_engine::path::NodePath;
+use windlass_engine::plan::Plan;
 use windlass_sdk::contract::{List, LogLevel, LogLine, LogsQuery};
 use windlass_store::log::{LOGS_MAX, LogRow, LogsOf};
 use windlass_store::run::Since;
@@ -36,13 +38,15 @@ pub(crate) async fn list(
     let level = asked.level.unwrap_or_default();
     let node = asked.node.as_deref().filter(|node| !node.is_empty());
     let is_asked = |line: &LogLine| line.level >= level && node.is_none_or(|node| is_about(line, node));
+    // A definition that cannot be read any more takes no line from the log.
+    let plan = app.runtime.runs().plan(row.origin.version).await.ok();
     let mut story = RunLogReader::new(&app, row.id, from);
     let mut items = Vec::new();
     while let Some((place, line)) = story.next().await? {
         if !is_asked(&line) {
             story.seen = place;
         } else if items.len() < limit {
-            items.push(line);
+            items.push(LogLine { title: title(plan.as_deref(), &line), ..line });
             story.seen = place;
         } else {
             return Ok(Json(List { items, next: Some(story.seen.word()) }));
@@ -50,6 +54,12 @@ pub(crate) async fn list(
     }
     let next = asked.follow.unwrap_or(false).then(|| story.seen.word());
     Ok(Json(List { items, next }))
+}
+
+/// The title of the node that a line is about.
+fn title(plan: Option<&Plan>, line: &LogLine) -> Option<String> {
+    let position = plan?.position(&NodePath::from(line.node.as_deref()?))?;
+    position.node.title.clone()
 }
 
 /// Whether a line is about this node or something inside it.
@@ -183,6 +193,7 @@ fn tell(entry: &Entry, mut rows: Vec<LogRow>) -> Vec<LogLine> {
                 at: shape::time(entry.at),
                 level: level(line.level),
                 node: line.node.map(|node| node.to_string()),
+                title: None,
                 fence: None,
                 message: line.message,
                 data: if line.data.is_empty() { Value::Null } else { Value::Object(line.data) },
@@ -203,6 +214,7 @@ fn write(lines: &mut Vec<LogLine>, row: &LogRow) {
         at: shape::time(row.at),
         level,
         node: Some(row.node.to_string()).filter(|node| !node.is_empty()),
+        title: None,
         fence: Some(row.fence.0),
         message: message.to_owned(),
         data: data.clone(),

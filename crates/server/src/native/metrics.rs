@@ -10,9 +10,10 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use prometheus::proto::{
-    Counter, Gauge, Histogram as BucketCounts, LabelPair, Metric, MetricFamily, MetricType,
+    Bucket, Counter, Gauge, Histogram as BucketCounts, LabelPair, Metric, MetricFamily, MetricType,
 };
 use prometheus::{TEXT_FORMAT, TextEncoder};
+use windlass_engine::parallelism::{Parallelism, levels_of};
 use windlass_engine::time::Timestamp;
 use windlass_runtime::jobs::{QueueView, RedisStats};
 use windlass_runtime::stats::{FlowMetrics, NodeMetrics, OTHER_LABEL, ServerActivity};
@@ -131,6 +132,29 @@ fn labeled(labels: &[(&str, &str)]) -> Metric {
     Metric::from_label(labels.iter().map(pair).collect())
 }
 
+/// The time at each number of calls in progress, as a histogram with one observation per millisecond.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a number of calls is far below 2^53, and a sum needs no last digit"
+)]
+fn levels(found: &Parallelism) -> BucketCounts {
+    let mut n_observed: u64 = 0;
+    let places = found.ms_at.iter().enumerate();
+    let buckets = places.filter_map(|(place, ms)| {
+        n_observed = n_observed.saturating_add(*ms);
+        let (_, most) = levels_of(place);
+        let mut bucket = Bucket::default();
+        bucket.set_upper_bound(most? as f64);
+        bucket.set_cumulative_count(n_observed);
+        Some(bucket)
+    });
+    let mut counts = BucketCounts::default();
+    counts.set_bucket(buckets.collect());
+    counts.set_sample_sum(found.busy_ms as f64);
+    counts.set_sample_count(found.wall_ms);
+    counts
+}
+
 #[expect(clippy::cast_precision_loss, reason = "a duration needs no last digit")]
 fn seconds(ms: u64) -> f64 {
     ms as f64 / 1_000.0
@@ -149,6 +173,8 @@ impl MetricsPage {
         let mut max =
             self.gauges("windlass_parallelism_max", "Maximum number of calls in progress in the window.");
         windows.iter().for_each(|(window, found)| max.count(&[("window", window)], found.max));
+        self.histograms("windlass_parallelism", "Calls in progress at once, observed every millisecond.")
+            .buckets(&[], &levels(&calls.since_start));
         self.counters("windlass_nodes_ended_total", "Nodes and branches that ended.")
             .count(&[], calls.all.totals.nodes_settled);
         let gauges = [

@@ -8,7 +8,7 @@ use windlass_engine::limits::RECHECK_MS;
 use windlass_runtime::calls::service::ServiceError;
 use windlass_sdk::contract::{List, PageQuery, ServiceChange, ServiceInfo};
 use windlass_store::page::NameRange;
-use windlass_store::service::{LiveService, ServiceRow, ServiceSettings};
+use windlass_store::service::{LiveService, ServiceRow, ServiceSettings, WaitingService};
 
 use crate::app::App;
 use crate::check;
@@ -16,7 +16,12 @@ use crate::extract::{JsonBody, PathParams, QueryParams};
 use crate::problem::{ApiError, ApiResult, Code};
 use crate::shape;
 
-/// Lists the services that live workers serve, and those for which something is set, by name.
+/// Time limits of a service: a worker can notice the shortest, and 30 days are enough for a person.
+const TIMEOUT_MS: std::ops::RangeInclusive<u64> = 100..=2_592_000_000;
+/// Calls of a service at once: far more than one server can have open.
+const CALLS_MAX: std::ops::RangeInclusive<u64> = 1..=100_000;
+
+/// Lists the services that live workers serve, that have settings or that work waits for, by name: demand and supply.
 #[utoipa::path(get, path = "/api/v1/services", operation_id = "list_services", tag = "services", params(PageQuery),
     responses((status = 200, description = "A page of services", body = List<ServiceInfo>)))]
 pub(crate) async fn list(
@@ -51,38 +56,69 @@ pub(crate) async fn set(
     JsonBody(change): JsonBody<ServiceChange>,
 ) -> ApiResult<Json<ServiceInfo>> {
     check::name("service", &name)?;
-    if let Some(ms) = change.recheck_ms {
-        check::within("recheck_ms", ms, *RECHECK_MS.start(), *RECHECK_MS.end())?;
-    }
-    let settings = ServiceSettings { recheck_ms: change.recheck_ms };
+    let settings = settings(&change)?;
     match app.runtime.calls().set_service(name.clone(), settings).await {
         Ok(_) => {}
         Err(full @ ServiceError::TooMany) => return Err(ApiError::new(Code::Conflict, full.to_string())),
         Err(ServiceError::Runtime(error)) => return Err(error.into()),
     }
-    // A service without live workers and without settings is unknown.
+    // A service without live workers, settings and waiting work is unknown.
     let found = known(&app, NameRange::One(name.clone())).await?.remove(&name);
     Ok(Json(found.unwrap_or_else(|| ServiceInfo { name, ..ServiceInfo::default() })))
 }
 
+/// The settings, within their limits.
+fn settings(change: &ServiceChange) -> ApiResult<ServiceSettings> {
+    let ServiceChange { recheck_ms, until_reported, timeout_ms, calls_max, priority } = *change;
+    if let Some(ms) = recheck_ms {
+        check::within("recheck_ms", ms, *RECHECK_MS.start(), *RECHECK_MS.end())?;
+        if until_reported {
+            let reason = "calls are asked again every `recheck_ms` or wait for a report, not both";
+            return Err(ApiError::field(Code::InvalidBody, "until_reported", reason));
+        }
+    }
+    if let Some(ms) = timeout_ms {
+        check::within("timeout_ms", ms, *TIMEOUT_MS.start(), *TIMEOUT_MS.end())?;
+    }
+    if let Some(n) = calls_max {
+        check::within("calls_max", u64::from(n), *CALLS_MAX.start(), *CALLS_MAX.end())?;
+    }
+    let priority = priority.map(shape::priority);
+    Ok(ServiceSettings { recheck_ms, until_reported, timeout_ms, calls_max, priority })
+}
+
 fn unknown(name: &str) -> ApiError {
     let shown: String = name.chars().take(80).collect();
-    let detail = format!("service `{shown}` has no workers and no settings: create settings with PUT");
+    let detail = format!(
+        "service `{shown}` has no workers, no settings and no waiting work: create settings with PUT"
+    );
     ApiError::new(Code::UnknownService, detail)
 }
 
-/// Services with workers or settings. Each source gives as many names as the range may have, so that the first names of
+/// Services with workers, settings or waiting work. Each source gives as many names as the range may have, so that the first names of
 /// both together are complete.
 async fn known(app: &App, names: NameRange) -> ApiResult<BTreeMap<String, ServiceInfo>> {
     let named = |name: &String| ServiceInfo { name: name.clone(), ..ServiceInfo::default() };
     let mut services: BTreeMap<String, ServiceInfo> = BTreeMap::new();
     for ServiceRow { name, settings, updated_at } in app.runtime.calls().services(names.clone()).await? {
         let service = services.entry(name.clone()).or_insert_with(|| named(&name));
-        (service.recheck_ms, service.updated_at) = (settings.recheck_ms, Some(shape::time(updated_at)));
+        let ServiceSettings { recheck_ms, until_reported, timeout_ms, calls_max, priority } = settings;
+        (service.recheck_ms, service.until_reported) = (recheck_ms, until_reported);
+        (service.timeout_ms, service.calls_max) = (timeout_ms, calls_max);
+        service.priority = priority.map(shape::priority_word);
+        service.updated_at = Some(shape::time(updated_at));
     }
-    for LiveService { name, n_workers } in app.runtime.workers().live_services(names).await? {
+    let workers = app.runtime.workers();
+    for LiveService { name, n_workers, capacity, load } in workers.live_services(names.clone()).await? {
         let service = services.entry(name.clone()).or_insert_with(|| named(&name));
         service.n_workers = usize::try_from(n_workers).unwrap_or(usize::MAX);
+        (service.capacity, service.load) = (capacity, load);
+    }
+    for WaitingService { name, n_waiting } in workers.waiting_services(names.clone()).await? {
+        services.entry(name.clone()).or_insert_with(|| named(&name)).n_waiting = n_waiting;
+    }
+    for (name, n_calls) in workers.waiting_calls().into_iter().filter(|(name, _)| names.contains(name)) {
+        services.entry(name.clone()).or_insert_with(|| named(&name)).n_waiting += n_calls as u64;
     }
     Ok(services)
 }

@@ -120,28 +120,29 @@ pub(crate) fn node_heads(plan: &Plan, run: &Run) -> (BTreeMap<String, NodeInfo>,
 fn collect(
     plan: &Plan,
     run: &Run,
-    shape: impl Fn(&Run, &NodeAt<'_>) -> NodeInfo,
+    shape: impl Fn(&Plan, &Run, &NodePath, &NodeAt<'_>) -> NodeInfo,
 ) -> (BTreeMap<String, NodeInfo>, bool) {
     let mut states = BTreeMap::new();
     let stopped = each_node(plan, run, &mut |path, found| {
         if states.len() >= NODES_MAX {
             return ControlFlow::Break(());
         }
-        states.insert(path.as_str().to_owned(), shape(run, &found));
+        let state = shape(plan, run, &path, &found);
+        states.insert(path.as_str().to_owned(), state);
         ControlFlow::Continue(())
     });
     (states, stopped.is_break())
 }
 
-fn node_state(run: &Run, found: &NodeAt<'_>) -> NodeInfo {
+fn node_state(plan: &Plan, run: &Run, path: &NodePath, found: &NodeAt<'_>) -> NodeInfo {
     let output = match found {
         NodeAt::Node { state, .. } => state.output.as_deref().cloned(),
         NodeAt::Branch { slot, .. } => slot.output.as_deref().cloned(),
     };
-    NodeInfo { output, ..node_head(run, found) }
+    NodeInfo { output, ..node_head(plan, run, path, found) }
 }
 
-fn node_head(run: &Run, found: &NodeAt<'_>) -> NodeInfo {
+fn node_head(plan: &Plan, run: &Run, path: &NodePath, found: &NodeAt<'_>) -> NodeInfo {
     let (job, call) = reach(run.id, found);
     let status = match found.phase() {
         // An ended run reaches no further nodes.
@@ -154,7 +155,7 @@ fn node_head(run: &Run, found: &NodeAt<'_>) -> NodeInfo {
         NodeAt::Node { node, state: inner } => NodeInfo {
             title: node.title.clone(),
             kind: node.label.clone(),
-            task_id: node.task_id.clone(),
+            task_id: plan.position(path).and_then(|position| position.task_id()),
             action: inner.action.clone(),
             error: inner.fault.as_ref().map(|fault| shape_fault(fault, None)),
             attempts: inner.attempts,

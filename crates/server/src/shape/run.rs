@@ -31,7 +31,7 @@ pub(crate) fn status(status: StoreStatus) -> RunStatus {
     }
 }
 
-pub(super) fn priority_word(priority: EnginePriority) -> RunPriority {
+pub(crate) fn priority_word(priority: EnginePriority) -> RunPriority {
     match priority {
         EnginePriority::Lowest => RunPriority::Lowest,
         EnginePriority::Low => RunPriority::Low,

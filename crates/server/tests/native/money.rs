@@ -1,6 +1,9 @@
 //! Accounts, deposits, ledgers, prices and budgets, route by route; refused requests charge nothing.
 
 use serde_json::{Value, json};
+use windlass_conformance::backend::fresh;
+use windlass_runtime::Settings;
+use windlass_server::Options;
 
 use crate::test_server::TestServer;
 
@@ -364,4 +367,72 @@ async fn refunds_let_parked_runs_go_as_far_as_they_reach() {
     }
     assert_eq!(host.money("acme").await, (0, 0));
     host.sound().await;
+}
+
+#[tokio::test]
+async fn a_run_without_an_account_is_charged_to_the_owner_of_its_flow() {
+    let host = TestServer::new().await;
+    host.account("owner", 1_000).await;
+    host.account("guest", 1_000).await;
+    host.put("/api/v1/prices/audio_tts", per_second()).await.ok();
+    let mut owned = speech();
+    owned["account"] = json!("owner");
+    host.publish("owned", owned).await;
+    for (body, payer) in [
+        (json!({ "variables": { "seconds": 20 } }), "owner"),
+        (json!({ "variables": { "seconds": 20 }, "account": "guest" }), "guest"),
+    ] {
+        let run = host.start("owned", body).await;
+        assert_eq!(host.get(&format!("/api/v1/runs/{run}")).await.ok()["account"], payer);
+        let job = host.claim("audio_tts").await;
+        assert_eq!(host.finish(&job, json!({ "outcome": "done", "result": {} })).await, "ok");
+        host.ended(&run).await;
+        assert_eq!(host.money(payer).await, (960, 0), "{payer}");
+    }
+    assert_eq!(host.get("/api/v1/runs?account=owner").await.ok()["items"].as_array().unwrap().len(), 1);
+    // An owner that has no account is no payer.
+    let mut unknown = speech();
+    unknown["account_id"] = json!(7);
+    host.publish("unknown", unknown).await;
+    host.post("/api/v1/flows/unknown/runs", json!({})).await.refused(422, "unknown_account");
+    host.sound().await;
+}
+
+#[tokio::test]
+async fn a_flow_may_require_an_account() {
+    let host = TestServer::new().await;
+    host.account("acme", 100).await;
+    let mut strict = speech();
+    strict["require_account"] = json!(true);
+    host.publish("strict", strict).await;
+    let body = host.post("/api/v1/flows/strict/runs", json!({})).await.refused(422, "invalid_input");
+    assert_eq!(body["errors"][0]["path"], "$.account", "{body}");
+    host.start("strict", json!({ "account": "acme" })).await;
+    // A child run has the account of its parent, or none.
+    let call =
+        json!({ "nodes": [{ "id": "c", "type": "flow_ref", "config": { "flow": "strict" } }], "edges": [] });
+    host.publish("outer", call).await;
+    let run = host.start("outer", json!({})).await;
+    let ended = host.ended(&run).await;
+    let message = ended["error"]["message"].as_str().unwrap();
+    assert!(message.contains("is required by the flow"), "{ended}");
+}
+
+#[tokio::test]
+async fn a_project_may_require_an_account_for_every_run() {
+    let settings = Settings { require_account: true, ..Settings::default() };
+    let host = TestServer::on(fresh().await, settings, Options::default()).await;
+    host.account("acme", 100).await;
+    host.publish("plain", speech()).await;
+    let body = host.post("/api/v1/flows/plain/runs", json!({})).await.refused(422, "invalid_input");
+    assert_eq!(body["errors"][0]["path"], "$.account", "{body}");
+    let schedule = |account: Value| json!({ "name": "nightly", "cron_expr": "0 3 * * *", "flow": "plain", "account": account });
+    let refused = host.post("/api/v1/schedules", schedule(Value::Null)).await;
+    assert!(refused.json().to_string().contains("is required by this project"), "{}", refused.json());
+    host.post("/api/v1/schedules", schedule(json!("acme"))).await.ok();
+    host.start("plain", json!({ "account": "acme" })).await;
+    let mut owned = speech();
+    owned["account"] = json!("acme");
+    host.publish("owned", owned).await;
+    host.start("owned", json!({})).await;
 }

@@ -66,6 +66,35 @@ async fn a_suspension_is_neither_done_nor_failed() {
     assert!(text.lines().any(|found| found == line), "{text}");
 }
 
+/// The value of a sample without labels, or with these.
+fn sample(text: &str, name: &str) -> f64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {name}: {text}")).parse().unwrap()
+}
+
+#[tokio::test]
+async fn the_distribution_of_calls_in_progress_is_a_histogram() {
+    let host = TestServer::new().await;
+    host.publish("press", queued()).await;
+    for _ in 0..2 {
+        host.start("press", json!({ "params": { "text": "hi" } })).await;
+        host.claim("press").await;
+    }
+    let page = async || String::from_utf8(host.get("/metrics").await.body).unwrap();
+    let bucket = |text: &str, le: &str| sample(text, &format!("windlass_parallelism_bucket{{le=\"{le}\"}}"));
+    // Two calls are in progress until the end of the test.
+    let mut text = page().await;
+    while bucket(&text, "2") <= bucket(&text, "1") {
+        text = page().await;
+    }
+    assert!(text.contains("# TYPE windlass_parallelism histogram"), "{text}");
+    let at = ["0", "1", "2", "8", "16", "65536", "+Inf"].map(|le| bucket(&text, le));
+    assert!(at.is_sorted(), "{at:?}");
+    assert_eq!((at[2], at[6]), (at[6], sample(&text, "windlass_parallelism_count")));
+    // Two for the time at two, and one for the time at one.
+    assert_eq!(sample(&text, "windlass_parallelism_sum"), 2.0 * (at[2] - at[1]) + (at[1] - at[0]));
+}
+
 #[tokio::test]
 async fn the_time_between_two_rounds_is_not_that_of_the_run() {
     let host = TestServer::new().await;

@@ -660,10 +660,10 @@ SELECT runs.id AS run, (
         WHERE node IS NOT NULL AND n > (SELECT coalesce(max(n), 0) FROM seen WHERE kind IN ('retried', 'rerun'))
         GROUP BY node
     )
-    SELECT jsonb_object_agg(newest.node, jsonb_build_object(
+    SELECT coalesce(jsonb_object_agg(newest.node, jsonb_build_object(
         'attempt', coalesce(newest.attempt, 0) + 1, 'next_try_at', (seen.event::json ->> 'until')::bigint,
         'error', seen.event::json -> 'fault' ->> 'message'
-    ))
+    )), '{}'::jsonb)
     FROM newest JOIN seen ON seen.n = newest.n WHERE seen.kind = 'deferred'
 ) AS retries
 FROM runs WHERE runs.ended_at IS NULL;
@@ -922,8 +922,10 @@ FROM shown
 
 -- A workflow is a flow with its newest version.
 CREATE VIEW workflows AS
-SELECT shown.flow, 'flow_' || replace(shown.flow::text, '-', '') AS id, NULL::text AS account_id, shown.name,
-    shown.description,
+SELECT shown.flow, 'flow_' || replace(shown.flow::text, '-', '') AS id,
+    -- The owner, who pays for runs that name no account.
+    nullif(coalesce(shown.definition ->> 'account', shown.definition ->> 'account_id'), '') AS account_id,
+    shown.name, shown.description,
     coalesce((shown.definition -> 'nodes')::jsonb, '[]'::jsonb) AS nodes,
     coalesce((shown.definition -> 'edges')::jsonb, '[]'::jsonb) AS edges,
     coalesce((shown.definition -> 'variables')::jsonb, '{}'::jsonb) AS variables,
@@ -1129,7 +1131,7 @@ SELECT told.run, 'run_' || replace(told.run::text, '-', '') || '.' || told.seq |
         ELSE (
             SELECT coalesce(jsonb_object_agg(one.key, one.value), '{}'::jsonb)
             FROM json_each(told.event) AS one (key, value)
-            WHERE one.key NOT IN ('e', 'node', 'params', 'params_in', 'prices', 'rechecks', 'input', 'output', 'outputs', 'memo',
+            WHERE one.key NOT IN ('e', 'node', 'params', 'params_in', 'prices', 'rechecks', 'services', 'input', 'output', 'outputs', 'memo',
                 'result', 'shared', 'value', 'names') AND NOT (told.kind = 'granted' AND one.key = 'by')
         )
     END AS data,

@@ -1065,7 +1065,10 @@ FROM (
 
 -- A workflow is a flow with its newest version.
 CREATE VIEW workflows AS
-SELECT shown.flow, 'flow_' || lower(hex(shown.flow)) AS id, NULL AS account_id, shown.name, shown.description,
+SELECT shown.flow, 'flow_' || lower(hex(shown.flow)) AS id,
+    -- The owner, who pays for runs that name no account.
+    nullif(coalesce(shown.definition ->> '$.account', '' || (shown.definition ->> '$.account_id')), '') AS account_id,
+    shown.name, shown.description,
     coalesce(shown.definition -> '$.nodes', '[]') AS nodes,
     coalesce(shown.definition -> '$.edges', '[]') AS edges,
     coalesce(shown.definition -> '$.variables', '{}') AS variables,
@@ -1252,7 +1255,7 @@ SELECT told.run, 'run_' || lower(hex(told.run)) || '.' || told.seq || '.' || tol
     END AS message,
     CASE told.kind
         WHEN 'logged' THEN '{}'
-        ELSE json_remove(told.event, '$.e', '$.node', '$.params', '$.params_in', '$.prices', '$.rechecks', '$.input', '$.output',
+        ELSE json_remove(told.event, '$.e', '$.node', '$.params', '$.params_in', '$.prices', '$.rechecks', '$.services', '$.input', '$.output',
             '$.outputs', '$.memo', '$.result', '$.shared', '$.value', '$.names',
             iif(told.kind = 'granted', '$.by', '$.e'))
     END AS data,

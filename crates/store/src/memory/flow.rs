@@ -1,5 +1,7 @@
 //! Publishing flows and finding them.
 
+use std::collections::BTreeMap;
+
 use windlass_engine::id::FlowId;
 
 use super::state::ProjectTables;
@@ -18,7 +20,7 @@ impl ProjectTables {
             FlowChoice::Create(draft) => (draft.id, (!self.flows.contains_key(&draft.id)).then_some(draft)),
         };
         if let Some(draft) = &draft {
-            self.check_name(draft)?;
+            check_name(&self.flows, draft)?;
         } else if !self.flows.contains_key(&flow) {
             return Err(Refusal::UnknownFlow(flow).into());
         }
@@ -46,16 +48,6 @@ impl ProjectTables {
             row.updated_at = row.updated_at.max(now);
         }
         Ok(Published { flow, version: version.map(|version| version.id).zip(number), created })
-    }
-
-    fn check_name(&self, draft: &FlowDraft) -> Result<(), Refusal> {
-        let taken = self.flows.values().find(|row| row.name == draft.name);
-        match taken {
-            Some(row) if !draft.allow_same_name => {
-                Err(Refusal::NameTaken { name: draft.name.clone(), existing: row.id })
-            }
-            Some(_) | None => Ok(()),
-        }
     }
 
     fn number(&self, flow: FlowId, version: &VersionDraft) -> Result<u32, Refusal> {
@@ -92,5 +84,15 @@ impl ProjectTables {
         let mut rows: Vec<VersionRow> = self.versions.values().filter(|r| r.flow == flow).cloned().collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.number));
         Ok(rows)
+    }
+}
+
+fn check_name(flows: &BTreeMap<FlowId, FlowRow>, draft: &FlowDraft) -> Result<(), Refusal> {
+    let taken = flows.values().find(|row| row.name == draft.name);
+    match taken {
+        Some(row) if !draft.allow_same_name => {
+            Err(Refusal::NameTaken { name: draft.name.clone(), existing: row.id })
+        }
+        Some(_) | None => Ok(()),
     }
 }

@@ -1,12 +1,13 @@
 //! Questions about runs, jobs, messages, the ledger and the audit.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use windlass_engine::counter::{Fence, Seq};
 use windlass_engine::id::{JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
+use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use super::state::{MemoryState, ProjectTables};
@@ -16,8 +17,9 @@ use crate::error::StoreError;
 use crate::job::{JobOutline, JobQuery, JobRow, OutlineQuery, ReadyCursor, ReadyQuery, due_at};
 use crate::log::{LOGS_MAX, LogRow, LogsOf};
 use crate::outbox::{Message, MessageId, OutboxCursor, Party, Undelivered, WaitingTree};
-use crate::page::{LineOrder, Order, Page, Part, cut};
+use crate::page::{LineOrder, NameRange, Order, Page, Part, cut};
 use crate::run::{Journal, RunGroup, RunQuery, RunRef, RunRow, Since, Wake};
+use crate::service::{WAITING_MAX, WaitingService};
 use crate::store::Due;
 
 impl MemoryState {
@@ -75,7 +77,7 @@ impl MemoryState {
         limit: usize,
     ) -> Result<Vec<Undelivered>, StoreError> {
         let undelivered = self.projects.values().flat_map(|tables| {
-            let sent = tables.undelivered_messages().filter(|message| message.note.tree().is_none());
+            let sent = undelivered_messages(tables).filter(|message| message.note.tree().is_none());
             sent.map(|message| Undelivered { project: tables.project.clone(), message: message.clone() })
         });
         let is_asked = |row: &Undelivered| {
@@ -93,7 +95,7 @@ impl MemoryState {
         limit: usize,
     ) -> Result<Vec<WaitingTree>, StoreError> {
         let trees = self.projects.values().flat_map(|tables| {
-            let roots = tables.undelivered_messages().filter_map(|message| message.note.tree());
+            let roots = undelivered_messages(tables).filter_map(|message| message.note.tree());
             roots.map(|(root, _)| WaitingTree { project: tables.project.clone(), root })
         });
         let trees: BTreeSet<WaitingTree> =
@@ -105,21 +107,17 @@ impl MemoryState {
 impl ProjectTables {
     fn wakes_of_runs(&self) -> impl Iterator<Item = Wake<RunId>> {
         let at = |id: &RunId| self.runs.get(id)?.row.projection.wake_at;
-        self.open_runs.iter().filter_map(move |id| Some(self.wake(at(id)?, *id)))
+        self.open_runs.iter().filter_map(move |id| Some(wake(&self.project, at(id)?, *id)))
     }
 
     fn wakes_of_jobs(&self) -> impl Iterator<Item = Wake<JobId>> {
         let at = |id: &JobId| self.jobs.get(id)?.job.wake_at();
-        self.open_jobs.iter().filter_map(move |id| Some(self.wake(at(id)?, *id)))
+        self.open_jobs.iter().filter_map(move |id| Some(wake(&self.project, at(id)?, *id)))
     }
 
     fn wakes_of_schedules(&self) -> impl Iterator<Item = Wake<ScheduleId>> {
         let schedules = self.schedules.iter();
-        schedules.filter_map(|(id, (_, row))| Some(self.wake(row.next_at?, *id)))
-    }
-
-    fn wake<I>(&self, at: Timestamp, id: I) -> Wake<I> {
-        Wake { at, id, project: self.project.clone() }
+        schedules.filter_map(|(id, (_, row))| Some(wake(&self.project, row.next_at?, *id)))
     }
 
     pub(super) fn journal(&self, run: RunId, since: Since, limit: usize) -> Result<Journal, StoreError> {
@@ -180,6 +178,24 @@ impl ProjectTables {
         Ok(ready.into_iter().take(query.limit).cloned().collect())
     }
 
+    pub(super) fn waiting_services(
+        &self,
+        names: NameRange,
+        now: Timestamp,
+    ) -> Result<Vec<WaitingService>, StoreError> {
+        let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+        for row in self.open_jobs.iter().filter_map(|id| self.jobs.get(id)) {
+            let service = row.job.spec.name.as_str();
+            if names.contains(service) && due_at(&row.job).is_some_and(|at| at <= now) {
+                *counts.entry(service).or_default() += 1;
+            }
+        }
+        let counts = counts.into_iter().take(names.limit());
+        Ok(counts
+            .map(|(name, n)| WaitingService { name: name.to_owned(), n_waiting: n.min(WAITING_MAX) })
+            .collect())
+    }
+
     pub(super) fn ready_cursors(&self, query: ReadyQuery) -> Result<Vec<ReadyCursor>, StoreError> {
         Ok(self.ready(query)?.iter().map(JobRow::ready_cursor).collect())
     }
@@ -224,15 +240,10 @@ impl ProjectTables {
         Ok(rows.take(LOGS_MAX).cloned().collect())
     }
 
-    fn undelivered_messages(&self) -> impl Iterator<Item = &Message> {
-        self.undelivered.iter().filter_map(|(_, id)| self.messages.get(id))
-    }
-
     pub(super) fn waiting_children(&self, root: RunId, limit: usize) -> Result<Vec<Message>, StoreError> {
         let depth =
             |message: &Message| message.note.tree().filter(|(of, _)| *of == root).map(|(_, depth)| depth);
-        let mut found: Vec<(Reverse<u32>, &Message)> = self
-            .undelivered_messages()
+        let mut found: Vec<(Reverse<u32>, &Message)> = undelivered_messages(self)
             .filter_map(|message| Some((Reverse(depth(message)?), message)))
             .collect();
         found.sort_by_key(|(depth, message)| (*depth, message.at, &message.id));
@@ -297,4 +308,12 @@ impl ProjectTables {
             }
         })
     }
+}
+
+fn undelivered_messages(tables: &ProjectTables) -> impl Iterator<Item = &Message> {
+    tables.undelivered.iter().filter_map(|(_, id)| tables.messages.get(id))
+}
+
+fn wake<I>(project: &Project, at: Timestamp, id: I) -> Wake<I> {
+    Wake { at, id, project: project.clone() }
 }

@@ -67,14 +67,17 @@ impl ServiceRegistry {
         alive_since: Timestamp,
         names: NameRange,
     ) -> Result<Vec<LiveService>, StoreError> {
-        let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut counts: BTreeMap<&str, LiveService> = BTreeMap::new();
         for worker in self.workers.values().filter(|worker| worker.beat_at >= alive_since) {
             let services: BTreeSet<&str> = worker.services.iter().map(String::as_str).collect();
             for service in services.into_iter().filter(|service| names.contains(service)) {
-                *counts.entry(service).or_default() += 1;
+                let live = counts.entry(service).or_default();
+                live.n_workers += 1;
+                live.capacity += u64::try_from(worker.capacity).unwrap_or(0) * u64::from(!worker.is_draining);
+                live.load += u64::try_from(worker.load).unwrap_or(0);
             }
         }
-        let live = |(name, n_workers): (&str, u64)| LiveService { name: name.to_owned(), n_workers };
+        let live = |(name, live): (&str, LiveService)| LiveService { name: name.to_owned(), ..live };
         Ok(counts.into_iter().take(names.limit()).map(live).collect())
     }
 

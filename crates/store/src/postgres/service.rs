@@ -10,7 +10,7 @@ use crate::column::{bound, json};
 use crate::decode;
 use crate::error::StoreError;
 use crate::page::NameRange;
-use crate::service::{LiveService, ServiceRow, ServiceSettings};
+use crate::service::{LiveService, ServiceRow, ServiceSettings, WAITING_MAX, WaitingService};
 use crate::table;
 
 const SAVE: &str = "INSERT INTO services (name, settings, updated_at, project) VALUES ($1, $2, $3, $4) \
@@ -23,7 +23,9 @@ const SERVICE: &str =
 macro_rules! live {
     ($services:literal) => {
         concat!(
-            "SELECT service, count(*) FROM worker_services JOIN registrations \
+            "SELECT service, count(*), \
+             sum(CASE WHEN is_draining THEN 0 ELSE greatest(capacity, 0) END)::bigint, \
+             sum(greatest(load, 0))::bigint FROM worker_services JOIN registrations \
              ON registrations.project = worker_services.project AND registrations.id = worker_services.worker \
              WHERE worker_services.project = $1 AND ",
             $services,
@@ -33,6 +35,37 @@ macro_rules! live {
 }
 const LIVE: &str = live!("service > $2");
 const LIVE_ONE: &str = live!("service = $2");
+
+// Names are found one after the other in the index, and so many jobs of each are looked at: the rest costs nothing.
+macro_rules! waiting {
+    ($keys:literal) => {
+        concat!(
+            "WITH RECURSIVE names(name) AS (SELECT (SELECT min(name) FROM jobs WHERE project = $1 AND name > $2 \
+             AND due_at IS NOT NULL AND ",
+            $keys,
+            ") UNION ALL SELECT (SELECT min(jobs.name) FROM jobs WHERE project = $1 AND jobs.name > names.name \
+             AND due_at IS NOT NULL AND ",
+            $keys,
+            ") FROM names WHERE names.name IS NOT NULL) \
+             SELECT name, (SELECT count(*) FROM (SELECT due_at FROM jobs WHERE project = $1 \
+             AND jobs.name = names.name AND due_at IS NOT NULL AND ",
+            $keys,
+            " LIMIT $4) AS looked_at WHERE due_at <= $5) FROM names WHERE name IS NOT NULL LIMIT $3"
+        )
+    };
+}
+macro_rules! waiting_one {
+    ($keys:literal) => {
+        concat!(
+            "SELECT $2::text, count(*) FROM (SELECT due_at FROM jobs WHERE project = $1 AND name = $2 \
+             AND due_at IS NOT NULL AND ",
+            $keys,
+            " LIMIT least($3::bigint, $4::bigint)) AS looked_at WHERE due_at <= $5"
+        )
+    };
+}
+const WAITING: [&str; 2] = [waiting!("limit_key = ''"), waiting!("limit_key <> ''")];
+const WAITING_ONE: [&str; 2] = [waiting_one!("limit_key = ''"), waiting_one!("limit_key <> ''")];
 
 pub(super) async fn save(db: &Link, project: &Project, row: &ServiceRow) -> Result<(), StoreError> {
     let ServiceRow { name, settings, updated_at } = row;
@@ -67,5 +100,34 @@ pub(super) async fn live_services(
     db.ask(sql, &range).await?.iter().map(read).collect()
 }
 
+pub(super) async fn waiting_services(
+    db: &Link,
+    project: &Project,
+    names: &NameRange,
+    now: Timestamp,
+) -> Result<Vec<WaitingService>, StoreError> {
+    let read = |row: &Row| decode::waiting_service(&mut PostgresColumns::of(row));
+    let looked_at = i64::try_from(WAITING_MAX).unwrap_or(i64::MAX);
+    let limit = if names.is_one() { i64::MAX } else { bound(names.limit()) };
+    let range = cells![project.as_str(), text(names.bound_name()), limit, looked_at, now.0];
+    let [plain, keyed] = if names.is_one() { WAITING_ONE } else { WAITING };
+    let mut lists = [Vec::new(), Vec::new()];
+    for (list, sql) in lists.iter_mut().zip([plain, keyed]) {
+        *list = db.ask(sql, &range).await?.iter().map(read).collect::<Result<_, _>>()?;
+    }
+    Ok(WaitingService::added(lists, names.limit()))
+}
+
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[SAVE, REMOVE, SERVICES, SERVICE, LIVE, LIVE_ONE];
+pub(super) const ALL: &[&str] = &[
+    SAVE,
+    REMOVE,
+    SERVICES,
+    SERVICE,
+    LIVE,
+    LIVE_ONE,
+    WAITING[0],
+    WAITING[1],
+    WAITING_ONE[0],
+    WAITING_ONE[1],
+];

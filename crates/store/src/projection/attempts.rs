@@ -242,6 +242,7 @@ impl<'p> Attempts<'p> {
             | Event::Skipped { .. }
             | Event::Judged { .. }
             | Event::Turned { .. }
+            | Event::Draining { .. }
             | Event::Signaled { .. }
             | Event::Decided { .. }
             | Event::Paused

@@ -82,6 +82,12 @@ fn plan_of(db: &Connection, sql: &str) -> String {
 }
 
 #[test]
+fn a_list_of_tasks_computes_only_its_columns() {
+    let plan = plan_of(&migrated(), "SELECT id, name, type, status FROM tasks ORDER BY created_at DESC");
+    assert!(plan.contains("runs") && plan.contains("jobs") && !plan.contains("journal"), "{plan}");
+}
+
+#[test]
 fn messages_to_one_receiver_are_found_without_the_rest() {
     let plan = plan_of(&migrated(), outbox::TO);
     assert!(

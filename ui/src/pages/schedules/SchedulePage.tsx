@@ -81,16 +81,23 @@ function Body({ schedule }: { schedule: ScheduleInfo }) {
   );
 }
 
+/** The id of a schedule as runs carry it: the queue platform writes it as a UUID. */
+function runsSchedule(id: string): string {
+  return id.startsWith("sched_") ? id : `sched_${id.replace(/-/g, "")}`;
+}
+
 function StartedRuns({ id }: { id: string }) {
   const runs = useQuery({
     queryKey: ["schedules", id, "runs"],
-    queryFn: ({ signal }) => request<{ items: RunSummary[] }>("GET", "/api/v1/runs", { query: { query: `schedule:${id}`, limit: STARTED_SHOWN }, signal }),
+    queryFn: ({ signal }) => request<{ items: RunSummary[] }>("GET", "/api/v1/runs", { query: { query: `schedule:${runsSchedule(id)}`, limit: STARTED_SHOWN }, signal }),
   });
+  useRefetch("runs", ["schedules", id, "runs"]);
   return <Panel query={runs}>{({ items }) => <StartedTable rows={items.map((run) => ({ to: "run", id: run.id, name: run.flow, status: run.status, at: run.created_at, end: run.ended_at }))} />}</Panel>;
 }
 
 function StartedJobs({ id }: { id: string }) {
   const jobs = useQuery({ queryKey: ["schedules", id, "jobs"], queryFn: ({ signal }) => call("GET /api/v1/jobs", { query: { schedule: id, limit: STARTED_SHOWN }, signal }) });
+  useRefetch("queues", ["schedules", id, "jobs"]);
   return <Panel query={jobs}>{({ items }) => <StartedTable rows={items.map((job: JobSummary) => ({ to: "job", id: job.id, name: job.name, status: job.status, at: job.created_at, end: ["completed", "failed", "canceled"].includes(job.status) ? job.updated_at : undefined }))} />}</Panel>;
 }
 

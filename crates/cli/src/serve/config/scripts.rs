@@ -1,8 +1,8 @@
 //! Settings of scripts: whether flows may run them, as which user, and their limits.
 
 use clap::Args;
-use windlass_runtime::ScriptPolicy;
 use windlass_runtime::calls::script::{ScriptLimits, ScriptUser};
+use windlass_runtime::{ScriptPolicy, Settings};
 
 use super::settings::{SettingReader, number, truth};
 
@@ -16,6 +16,9 @@ pub(crate) struct ScriptArgs {
     /// The user that scripts run as, by name or as UID:GID, if the server is root [default: the server's own].
     #[arg(long, value_name = "USER", env = "WINDLASS_SCRIPT_USER")]
     script_user: Option<String>,
+    /// Parallel scripts at most; more scripts wait [default: 32].
+    #[arg(long, value_name = "N", env = "WINDLASS_SCRIPTS_MAX")]
+    scripts_max: Option<String>,
     /// Processes and threads of a script at most; 0 = no limit [default: 128].
     #[arg(long, value_name = "N", env = "WINDLASS_SCRIPT_PROCESSES_MAX")]
     script_processes_max: Option<String>,
@@ -32,6 +35,8 @@ pub(crate) struct ScriptArgs {
 pub(crate) struct ScriptConfig {
     pub(crate) policy: ScriptPolicy,
     pub(crate) limits: ScriptLimits,
+    /// Scripts that run at once.
+    pub(crate) at_once: usize,
     /// The user with the text that named it.
     pub(crate) user: Option<(ScriptUser, String)>,
 }
@@ -39,7 +44,8 @@ pub(crate) struct ScriptConfig {
 impl ScriptConfig {
     /// The defaults with this policy.
     pub(crate) fn new(policy: ScriptPolicy) -> Self {
-        ScriptConfig { policy, limits: ScriptLimits::default(), user: None }
+        let at_once = Settings::default().scripts_max;
+        ScriptConfig { policy, limits: ScriptLimits::default(), at_once, user: None }
     }
 }
 
@@ -52,12 +58,16 @@ impl ScriptArgs {
             ScriptUser::parse(text).map(|user| Some((user, text.to_owned())))
         });
         let count = |text: &str| number(text, 0).map(Some);
+        let at_once = settings.read("scripts_max", self.scripts_max, None, |text| {
+            number(text, 1).map(|n| Some(usize::try_from(n).unwrap_or(usize::MAX)))
+        });
         let processes = settings.read("script_processes_max", self.script_processes_max, None, count);
         let memory = settings.read("script_memory_bytes_max", self.script_memory_bytes_max, None, count);
         let file = settings.read("script_file_bytes_max", self.script_file_bytes_max, None, count);
         if policy == ScriptPolicy::Off {
             let given = [
                 ("script_user", user.is_some()),
+                ("scripts_max", at_once.is_some()),
                 ("script_processes_max", processes.is_some()),
                 ("script_memory_bytes_max", memory.is_some()),
                 ("script_file_bytes_max", file.is_some()),
@@ -74,6 +84,7 @@ impl ScriptArgs {
             memory_bytes_max: memory.unwrap_or(default.memory_bytes_max),
             file_bytes_max: file.unwrap_or(default.file_bytes_max),
         };
-        ScriptConfig { policy, limits, user }
+        let at_once = at_once.unwrap_or(Settings::default().scripts_max);
+        ScriptConfig { policy, limits, at_once, user }
     }
 }

@@ -304,6 +304,18 @@ fn workflows_are_the_flows() {
         r#"{"v":{"type":"string"}}"#.to_owned(),
     ];
     assert_eq!(rows, [(expected, true)]);
+    for (fields, owner) in [
+        ("", None),
+        (r#""account": "acme","#, Some("acme")),
+        (r#""account_id": 7,"#, Some("7")),
+        (r#""account": "","#, None),
+    ] {
+        let definition = format!("{{{fields} \"nodes\": [], \"edges\": []}}");
+        filled.db.execute("UPDATE versions SET definition = ?1, json = NULL", [definition]).unwrap();
+        let sql = format!("SELECT account_id FROM workflows WHERE id = '{flow}'");
+        let found = filled.rows(&sql, |row| row.get::<_, Option<String>>(0));
+        assert_eq!(found, [owner.map(str::to_owned)], "{fields}");
+    }
 }
 
 #[test]

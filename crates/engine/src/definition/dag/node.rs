@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value};
 
-use super::expression;
+use super::{expression, outputs};
 use crate::definition::graph::calls::{self, ExecType, Terms};
 use crate::definition::graph::node as graph_node;
-use crate::definition::reader::{Fields, Reader, at_index, at_key, shown};
+use crate::definition::reader::{Fields, Reader, shown};
 use crate::params::Params;
 use crate::plan::{
-    Body, Branch, Branches, Call, Compute, Exec, Node, NodeKind, Post, Prep, Temporary, Timer,
+    Body, Branch, Branches, Call, Compute, Exec, Join, Node, NodeKind, Post, Prep, Recheck, Temporary, Timer,
 };
 use crate::reference::{REFERENCE_ROOTS, Template};
 use crate::retry::{Backoff, Policy};
@@ -23,9 +23,11 @@ struct OuterFields {
     retry: Option<Policy>,
     timeout_ms: u64,
     exec_type: Option<ExecType>,
-    recheck_ms: Option<u64>,
+    recheck: Recheck,
     at_most_once: bool,
 }
+
+const JOINS: [(&str, Join); 2] = [("any_live", Join::AnyLive), ("any_settled", Join::AnySettled)];
 
 /// Reads a node. An unreadable node becomes one that does nothing, so that the rest can still be checked.
 pub(super) fn read(id: &str, mut fields: Fields<'_>, depth: usize, reader: &mut Reader) -> Node {
@@ -41,17 +43,21 @@ pub(super) fn read(id: &str, mut fields: Fields<'_>, depth: usize, reader: &mut 
         post: Post::default(),
         out: Vec::new(),
         n_in: 0,
+        join: Join::default(),
         timeout_ms: 0,
         place: String::new(),
         group: None,
     };
     fields.allow(&["description", "position"]);
+    join(&mut node, &mut fields, reader);
+    editor_mode(&mut fields, reader);
     let empty = Value::Object(Map::new());
     let config = fields.value("config").unwrap_or(&empty);
     let config_path = fields.at("config");
     let Some(word) = fields.name("type", reader) else {
         reader.error(fields.at("type"), "the type of the node is missing");
-        fields.allow(&["retry", "timeout_ms", "exec_type", "cost", "recheck_ms", "at_most_once"]);
+        fields.allow(&["retry", "timeout_ms", "exec_type", "cost", "recheck_ms", "until_reported"]);
+        fields.allow(&["at_most_once"]);
         fields.finish(reader);
         return node;
     };
@@ -61,7 +67,7 @@ pub(super) fn read(id: &str, mut fields: Fields<'_>, depth: usize, reader: &mut 
         of_graph_kind(&mut node, kind, config, config_path, &mut fields, depth, reader);
     } else if OWN_TYPES.contains(&word) {
         if let Some(config) = Fields::of(config, config_path, reader) {
-            of_own_type(&mut node, word, config, reader);
+            of_own_type(&mut node, word, config, &mut fields, reader);
         }
     } else {
         warn_of_slip(word, &fields, reader);
@@ -69,6 +75,24 @@ pub(super) fn read(id: &str, mut fields: Fields<'_>, depth: usize, reader: &mut 
     }
     fields.finish(reader);
     node
+}
+
+/// Reads `join`: the edges into the node that have to be live. An `end` builds the result of the flow in every case.
+fn join(node: &mut Node, fields: &mut Fields<'_>, reader: &mut Reader) {
+    let given = fields.word("join", &JOINS, reader);
+    let always = fields.map.get("type").and_then(Value::as_str) == Some("end");
+    if always && given == Some(Join::AnyLive) {
+        reader.error(fields.at("join"), "has no effect: an `end` always runs");
+    }
+    node.join = if always { Join::AnySettled } else { given.unwrap_or_default() };
+}
+
+/// Editors store the mode in which a node was tried out; runs have theirs from their start.
+fn editor_mode(fields: &mut Fields<'_>, reader: &mut Reader) {
+    if fields.text("execMode", reader).is_some() {
+        let reason = "has no effect here: a run gets `exec_mode` and `start_node_ids` when it is started";
+        reader.warning(fields.at("execMode"), reason);
+    }
 }
 
 /// Any type may be a service, so a misspelt one is legal; it is still worth saying.
@@ -88,9 +112,14 @@ fn beside(fields: &mut Fields<'_>, reader: &mut Reader) -> OuterFields {
         retry: retry(fields, reader),
         timeout_ms: fields.whole("timeout_ms", reader).unwrap_or(0),
         exec_type: fields.word("exec_type", &EXEC_TYPES, reader),
-        recheck_ms: calls::recheck(fields, reader),
+        recheck: reconciled(calls::recheck(fields, reader)),
         at_most_once: fields.flag("at_most_once", reader).unwrap_or(false),
     }
+}
+
+/// A suspended call of this form is looked at again even if neither its node nor its service says when.
+fn reconciled(recheck: Recheck) -> Recheck {
+    if recheck == Recheck::OfService { Recheck::Reconciled } else { recheck }
 }
 
 fn retry(fields: &mut Fields<'_>, reader: &mut Reader) -> Option<Policy> {
@@ -117,7 +146,7 @@ fn service(
         timeout_ms: beside.timeout_ms,
         temporary: Temporary::Suspends,
         cost: calls::cost(fields, reader),
-        recheck_ms: beside.recheck_ms,
+        recheck: beside.recheck,
         at_most_once: beside.at_most_once,
         ..Terms::default()
     };
@@ -155,7 +184,7 @@ fn warn_of_text(value: &Value, path: &str, reader: &mut Reader) {
     }
 }
 
-fn template(value: &Value, path: &str, reader: &mut Reader) -> Option<Template> {
+pub(super) fn template(value: &Value, path: &str, reader: &mut Reader) -> Option<Template> {
     warn_of_text(value, path, reader);
     Template::from_dag(value).map_err(|reason| reader.error(path, reason)).ok()
 }
@@ -177,7 +206,7 @@ fn of_graph_kind(
         return;
     };
     let mut merged = map.clone();
-    for name in ["timeout_ms", "exec_type", "cost", "recheck_ms", "at_most_once"] {
+    for name in ["timeout_ms", "exec_type", "cost", "recheck_ms", "until_reported", "at_most_once"] {
         if let Some(value) = fields.value(name) {
             merged.entry(name).or_insert_with(|| value.clone());
         }
@@ -197,6 +226,9 @@ fn of_graph_kind(
             call.params = Params::default();
             node.prep = Prep::Params(template);
         }
+    }
+    for call in calls_of(&mut node.kind) {
+        call.recheck = reconciled(call.recheck);
     }
     if let Some(retry) = retry {
         let mut has_calls = false;
@@ -240,15 +272,19 @@ fn no_effect(kind: &NodeKind, label: &str) -> String {
     }
 }
 
-fn of_own_type(node: &mut Node, word: &str, mut config: Fields<'_>, reader: &mut Reader) {
+/// A type of this form. `beside` are the fields of the node beside its configuration.
+fn of_own_type(
+    node: &mut Node,
+    word: &str,
+    mut config: Fields<'_>,
+    beside: &mut Fields<'_>,
+    reader: &mut Reader,
+) {
     match word {
-        "end" => {
-            let outputs = named_values("outputs", "source", &mut config, reader);
-            node.kind = NodeKind::Compute(Compute::Outputs(outputs));
-        }
+        "end" => node.kind = NodeKind::Compute(Compute::Outputs(outputs::read(&mut config, beside, reader))),
         "variable_set" => {
             let path = config.at("variables");
-            let values = named_values("variables", "value", &mut config, reader);
+            let values = outputs::named_values("variables", "value", &mut config, reader);
             for (name, _) in &values {
                 reader.check_shared_key(name, &path);
             }
@@ -257,17 +293,21 @@ fn of_own_type(node: &mut Node, word: &str, mut config: Fields<'_>, reader: &mut
             }
             node.kind = NodeKind::Compute(Compute::Set(values));
         }
-        "condition" => match config.text("expression", reader) {
-            Some(text) => {
+        "condition" => {
+            // Without an expression, the edges out of the node carry the conditions; the scope checks that some do.
+            if let Some(text) = config.text("expression", reader) {
                 let condition = expression(text, &config.at("expression"), reader);
                 node.kind =
                     condition.map_or(NodeKind::Pass, |condition| NodeKind::Compute(Compute::Test(condition)));
             }
-            None => reader.error(config.at("expression"), "the expression is missing"),
-        },
+        }
         "delay" => node.kind = delay(&mut config, reader).map_or(NodeKind::Pass, NodeKind::Timer),
-        // `start` has nothing to configure; editors may keep fields of their own there.
-        _ => config.allow(&["variables", "inputs"]),
+        // A `start` declares variables at most, which are read with those of the flow; editors may keep fields of their
+        // own there.
+        _ => {
+            config.allow(&["variables", "inputs", "inputVariables"]);
+            beside.allow(&["inputVariables"]);
+        }
     }
     config.finish(reader);
 }
@@ -296,36 +336,4 @@ fn delay(config: &mut Fields<'_>, reader: &mut Reader) -> Option<Timer> {
         return None;
     }
     Some(if seconds.is_some() { Timer::Seconds(template) } else { Timer::Delay(template) })
-}
-
-/// Reads `[{name, <of>}]`, or an object of the same meaning.
-fn named_values(
-    list: &'static str,
-    of: &'static str,
-    config: &mut Fields<'_>,
-    reader: &mut Reader,
-) -> Vec<(String, Template)> {
-    let path = config.at(list);
-    let mut values = Vec::new();
-    if let Some(Value::Object(map)) = config.value(list) {
-        for (name, value) in map {
-            values.extend(
-                template(value, &at_key(&path, name), reader).map(|template| (name.clone(), template)),
-            );
-        }
-        return values;
-    }
-    for (i, item) in config.list(list, reader).unwrap_or_default().iter().enumerate() {
-        let Some(mut item) = Fields::of(item, at_index(&path, i), reader) else { continue };
-        let name = item.name("name", reader).map(str::to_owned);
-        if name.is_none() {
-            reader.error(item.at("name"), "the name is missing");
-        }
-        let value = item.value(of).unwrap_or(&Value::Null);
-        let template = template(value, &item.at(of), reader);
-        item.allow(&["type", "description"]);
-        item.finish(reader);
-        values.extend(name.zip(template));
-    }
-    values
 }

@@ -67,8 +67,13 @@ struct Expander<'s, 'v> {
     work: usize,
 }
 
-/// Expands one scope.
-pub(super) fn expand<'s, 'v>(steps: &'s [Step<'v>], tree: &Tree, reader: &mut Reader) -> Expanded<'s, 'v> {
+/// Expands one scope, which `n_loops` loops are around.
+pub(super) fn expand<'s, 'v>(
+    steps: &'s [Step<'v>],
+    n_loops: usize,
+    tree: &Tree,
+    reader: &mut Reader,
+) -> Expanded<'s, 'v> {
     let mut expander = Expander {
         tasks: Vec::new(),
         wanted: Vec::new(),
@@ -86,6 +91,7 @@ pub(super) fn expand<'s, 'v>(steps: &'s [Step<'v>], tree: &Tree, reader: &mut Re
         expander.tasks.clear();
     }
     check_task_ids(&expander.tasks, tree, reader);
+    check_turn_ids(&expander.tasks, n_loops, tree, reader);
     Expanded { tasks: expander.tasks, conditions: expander.conditions, groups: expander.groups }
 }
 
@@ -287,6 +293,19 @@ fn check_task_ids(tasks: &[Task<'_, '_>], tree: &Tree, reader: &mut Reader) {
         if let Some(place) = tree.ids.get(&task.task_id) {
             let reason =
                 format!("the id `{}` is also the position of step `{}`", task.task_id, shown(&task.step.id));
+            reader.error(format!("{place}.id"), reason);
+        }
+    }
+}
+
+/// An id that a step of a loop's body has in one of its turns would name two tasks.
+fn check_turn_ids(tasks: &[Task<'_, '_>], n_loops: usize, tree: &Tree, reader: &mut Reader) {
+    for task in tasks {
+        for n in 1..=n_loops {
+            let Some(id) = tree.like_turns.get(&(task.task_id.clone(), n)) else { continue };
+            let place = tree.ids.get(id).map_or("$", String::as_str);
+            let reason =
+                format!("the id `{}` is also that of step `{}` in a turn", shown(id), shown(&task.step.id));
             reader.error(format!("{place}.id"), reason);
         }
     }

@@ -4,22 +4,30 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::build;
 use super::expansion::Task;
 use super::tree::{Role, Step, Tree};
+use super::{ExpandedTask, NodeDepth, StepsAround, build};
 use crate::definition::graph::calls::{self, ExecType, Terms};
 use crate::definition::graph::node::version;
 use crate::definition::reader::{Fields, Reader, at_index, shown};
 use crate::definition::refs;
 use crate::params::Params;
-use crate::plan::{Approval, Compute, Exec, Loop, LoopOver, Node, NodeKind, Post, Prep};
+use crate::plan::{Approval, Compute, Exec, Join, Loop, LoopOver, Node, NodeKind, Post, Prep, Recheck};
 use crate::reference::{Ref, Root, Template, parse_dollar, parse_path};
 use crate::retry::Backoff;
 
-/// Makes the node of a task. A task that cannot be made becomes a no-op, so that the rest can still be checked.
+/// Makes the node of a task, and expands the body of a loop. A task that cannot be made becomes a no-op, so that the rest
+/// can still be checked.
 ///
 /// `flow` is the place of the flow that the task belongs to.
-pub(super) fn read(task: &Task<'_, '_>, flow: &str, depth: usize, tree: &Tree, reader: &mut Reader) -> Node {
+pub(super) fn read(
+    task: &Task<'_, '_>,
+    flow: &str,
+    depth: NodeDepth,
+    tree: &Tree,
+    body: &mut Vec<ExpandedTask>,
+    reader: &mut Reader,
+) -> Node {
     let step = task.step;
     let mut node = Node {
         key: step.id.clone(),
@@ -32,6 +40,7 @@ pub(super) fn read(task: &Task<'_, '_>, flow: &str, depth: usize, tree: &Tree, r
         post: Post::default(),
         out: Vec::new(),
         n_in: 0,
+        join: Join::default(),
         timeout_ms: 0,
         place: super::after(flow, &step.path),
         group: task.group,
@@ -41,8 +50,8 @@ pub(super) fn read(task: &Task<'_, '_>, flow: &str, depth: usize, tree: &Tree, r
         Role::Parallel | Role::Branches => {}
         Role::Loop => {
             node.timeout_ms = step.settings.timeout_ms;
-            node.kind =
-                repeat(step, depth, tree, reader).map_or(NodeKind::Pass, |l| NodeKind::Loop(Box::new(l)));
+            let repeated = repeat(step, depth, tree, body, reader);
+            node.kind = repeated.map_or(NodeKind::Pass, |repeated| NodeKind::Loop(Box::new(repeated)));
         }
         Role::Subflow => subflow(&mut node, step, reader),
         Role::Define
@@ -100,7 +109,8 @@ fn terms(step: &Step<'_>) -> Terms {
         retry: calls::policy(step.settings.retries, step.settings.retry_delay_ms, Backoff::Fixed),
         total_timeout_ms: step.settings.timeout_ms,
         cost: step.settings.cost.clone(),
-        recheck_ms: step.settings.recheck_ms,
+        recheck: step.settings.recheck,
+        priority: step.settings.priority,
         at_most_once: step.settings.at_most_once,
         ..Terms::default()
     }
@@ -194,9 +204,18 @@ fn subflow(node: &mut Node, step: &Step<'_>, reader: &mut Reader) {
     fields.finish(reader);
 }
 
-fn repeat(step: &Step<'_>, depth: usize, tree: &Tree, reader: &mut Reader) -> Option<Loop> {
+fn repeat(
+    step: &Step<'_>,
+    depth: NodeDepth,
+    tree: &Tree,
+    expanded: &mut Vec<ExpandedTask>,
+    reader: &mut Reader,
+) -> Option<Loop> {
     let given = fields(step, reader);
-    let (body, _) = build(&step.body, &step.path, depth + 1, tree, false, reader);
+    let inside =
+        NodeDepth { scopes: depth.scopes + 1, around: StepsAround::Loops(depth.around.n_loops() + 1) };
+    let (body, tasks) = build(&step.body, &step.path, inside, tree, reader);
+    *expanded = tasks;
     let Some(mut fields) = given else {
         reader.error(format!("{}.parameters", step.path), "a loop needs a `limit` or an `array`");
         return None;
@@ -272,5 +291,16 @@ fn warn_of_idle_settings(step: &Step<'_>, reader: &mut Reader) {
     }
     if step.settings.timeout_ms > 0 && !waits {
         reader.warning(format!("{path}.timeout"), "has no effect: this step takes no time");
+    }
+    if step.settings.priority.is_some() && !calls {
+        let reason =
+            "has no effect: this step makes no call; set the priority of the flow, or of steps inside";
+        reader.strict_error(format!("{path}.priority"), reason.to_owned(), None);
+    }
+    if step.settings.recheck != Recheck::OfService && step.role != Role::Service {
+        let reason = "has no effect: this step makes no call that can be suspended";
+        let name =
+            if step.settings.recheck == Recheck::UntilReported { "until_reported" } else { "recheck_ms" };
+        reader.strict_error(format!("{path}.{name}"), reason.to_owned(), None);
     }
 }

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::PRIORITIES;
 use crate::definition::graph::calls::{self, ExecType};
 use crate::definition::reader::{Fields, Reader, at_index, shown};
 use crate::expr::Condition;
 use crate::expr::steps::Test;
 use crate::limits;
 use crate::money::Cost;
+use crate::plan::{Priority, Recheck};
 
 /// The kind of a step, by its operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +78,8 @@ pub(super) struct Settings {
     pub(super) exec_type: Option<ExecType>,
     pub(super) at_most_once: bool,
     pub(super) cost: Option<Cost>,
-    pub(super) recheck_ms: Option<u64>,
+    pub(super) recheck: Recheck,
+    pub(super) priority: Option<Priority>,
 }
 
 /// Facts about all steps of one flow.
@@ -87,6 +90,25 @@ pub(super) struct Tree {
     /// The variable each `@internal/define` makes, by its step's id.
     pub(super) variables: BTreeMap<String, String>,
     n_branches: usize,
+    /// The steps with branches around the place that is being read, outermost first.
+    around: Vec<(String, Role)>,
+    /// Ids that look like the id of a step in a turn, without their numbers, and how many numbers they have.
+    pub(super) like_turns: BTreeMap<(String, usize), String>,
+}
+
+impl Tree {
+    /// Notes an id that ends like that of a step in a turn: `a_i0` could be step `a` in turn 0.
+    fn note_like_turns(&mut self, id: &str) {
+        let mut base = id;
+        for n in 1..=limits::DEPTH {
+            let Some((before, number)) = base.rsplit_once("_i") else { return };
+            if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
+                return;
+            }
+            self.like_turns.insert((before.to_owned(), n), id.to_owned());
+            base = before;
+        }
+    }
 }
 
 /// Reads a row of steps and everything inside it. `None` if there are too many of them.
@@ -132,6 +154,7 @@ fn step<'v>(
             }
             None => drop(tree.ids.insert(id.clone(), fields.path.clone())),
         }
+        tree.note_like_turns(&id);
     }
     let parameters = fields.value("parameters");
     if parameters.is_some_and(|parameters| !parameters.is_object()) {
@@ -217,10 +240,17 @@ fn contents<'v>(
             reader.error(branches_path, format!("more than {} branches", limits::NODES));
             return;
         }
+        tree.around.push((step.id.clone(), step.role));
+        if tree.around.len() > limits::NESTED_BRANCHES {
+            refuse_nesting(&tree.around, branches_path, reader);
+            tree.around.pop();
+            return;
+        }
         for (i, value) in list.iter().enumerate() {
             let Some(fields) = Fields::of(value, at_index(&branches_path, i), reader) else { continue };
             step.branches.extend(branch(fields, step.role, depth, tree, reader));
         }
+        tree.around.pop();
     }
     if step.role == Role::Loop {
         let list = body.unwrap_or_default();
@@ -229,6 +259,25 @@ fn contents<'v>(
         }
         step.body = read(list, &steps_path, depth + 1, tree, reader).unwrap_or_default();
     }
+}
+
+/// Names the steps that stand inside one another, the middle ones left out.
+fn refuse_nesting(around: &[(String, Role)], path: String, reader: &mut Reader) {
+    let names: Vec<String> = around.iter().map(|(id, _)| shown(id)).collect();
+    let chain = match &names[..] {
+        [first, second, third, .., before, last] => {
+            format!("{first} → {second} → {third} → … → {before} → {last}")
+        }
+        few => few.join(" → "),
+    };
+    let all_parallel = around.iter().all(|(_, role)| *role == Role::Parallel);
+    let kind = if all_parallel { "parallels" } else { "parallels and branches" };
+    let reason = format!("{kind} are nested deeper than {} levels: {chain}", limits::NESTED_BRANCHES);
+    reader.hint_error(
+        path,
+        reason,
+        "move the inner ones to a flow of their own, and call it with `@subflow/call`",
+    );
 }
 
 fn branch<'v>(
@@ -296,7 +345,8 @@ fn settings(fields: &mut Fields<'_>, reader: &mut Reader) -> Settings {
     settings.exec_type = given.word("exec_type", &EXEC_TYPES, reader);
     settings.at_most_once = given.flag("at_most_once", reader).unwrap_or(false);
     settings.cost = calls::cost(&mut given, reader);
-    settings.recheck_ms = calls::recheck(&mut given, reader);
+    settings.recheck = calls::recheck(&mut given, reader);
+    settings.priority = given.word("priority", &PRIORITIES, reader);
     given.finish(reader);
     settings
 }

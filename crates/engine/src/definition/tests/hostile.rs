@@ -70,7 +70,7 @@ fn deep_nesting_is_refused() {
     let one_more = json!({"start": "a", "nodes": {"a": {"kind": "subflow", "subflow": ok}}});
     has(&compiled(one_more), &["scopes are nested deeper than 32 levels"]);
     let mut steps = json!([{"id": "x", "operator": "w"}]);
-    for i in 0..31 {
+    for i in 0..limits::NESTED_BRANCHES {
         let branches = json!([{"steps": steps}]);
         steps = json!([{"id": format!("p{i}"), "operator": "@control/flow/parallel", "branches": branches}]);
     }

@@ -52,7 +52,7 @@ fn the_documented_example_expands_as_documented() {
     assert_eq!(
         serde_json::to_value(&expansion.tasks).unwrap(),
         json!([
-            {"id": "0", "task_id": "0", "operator": "@anyshare-trigger/upload-file", "dependOn": []},
+            {"id": "0", "task_id": "0", "operator": "@anyshare-trigger/upload-file", "title": "准备数据", "dependOn": []},
             {"id": "1-1", "task_id": "1_b0_s0", "operator": copy, "dependOn": ["0"]},
             {"id": "2-1", "task_id": "1_b1_s0", "operator": copy, "dependOn": ["0"]},
             {"id": "3-1", "task_id": "1_b2_s0", "operator": copy, "dependOn": ["0"]},
@@ -371,6 +371,79 @@ fn nesting_has_a_limit_that_is_named() {
     let in_parallels = |n: usize| deep(n, &|id, steps| parallel(&id, &[steps]));
     assert_eq!(tasks(&in_parallels(16)), ["a:n0_b0_s0<"]);
     has(&errors(&in_parallels(64)), &["nested deeper than 128 levels"]);
+    let named = "parallels are nested deeper than 24 levels: n24 → n23 → n22 → … → n1 → n0";
+    has(&errors(&in_parallels(25)), &[named, "@subflow/call"]);
+    let text = serde_json::to_string(&in_parallels(40)).unwrap();
+    let deep = compile(&text, Strictness::Strict).problems;
+    has(&[deep[0].to_string()], &["128 levels", "steps[0].branches[0].steps[0]", "@subflow/call"]);
+}
+
+#[test]
+fn an_expansion_shows_the_bodies_of_loops() {
+    let inner = looped("in", json!([s("deep")]));
+    let body = json!([parallel("p", &[json!([s("a")]), json!([s("b")])]), inner]);
+    let expansion = expand(&flow(json!([s("first"), looped("each", body), s("last")])), Strictness::Strict);
+    assert_eq!(expansion.problems, []);
+    let shown = |tasks: &[ExpandedTask]| -> Vec<String> {
+        tasks.iter().map(|task| format!("{}<{}", task.task_id, task.depend_on.join(","))).collect()
+    };
+    assert_eq!(shown(&expansion.tasks), ["first<", "each<first", "last<each"]);
+    let each = &expansion.tasks[1].steps;
+    assert_eq!(shown(each), ["p_b0_s0_i{turn}<", "p_b1_s0_i{turn}<", "in_i{turn}<a,b"]);
+    assert_eq!(shown(&each[2].steps), ["deep_i{turn}_i{turn}<"]);
+}
+
+#[test]
+fn a_task_has_its_own_id_in_every_turn() {
+    let inner = looped("in", json!([s("deep")]));
+    let body = json!([parallel("p", &[json!([s("a")])]), inner]);
+    let plan = plan(&flow(json!([s("first"), looped("each", body)])));
+    for (path, id) in [
+        ("first", Some("first")),
+        ("each", Some("each")),
+        ("each/0/a", Some("p_b0_s0_i0")),
+        ("each/12/a", Some("p_b0_s0_i12")),
+        ("each/1/in", Some("in_i1")),
+        ("each/1/in/3/deep", Some("deep_i1_i3")),
+        ("each/1/gone", None),
+    ] {
+        let position = plan.position(&crate::path::NodePath::from(path));
+        assert_eq!(position.and_then(|position| position.task_id()).as_deref(), id, "{path}");
+    }
+}
+
+#[test]
+fn an_id_that_another_step_has_in_a_turn_is_refused() {
+    let clash = flow(json!([looped("each", json!([s("a")])), s("a_i0")]));
+    has(&errors(&clash), &["$.steps[1].id", "the id `a_i0` is also that of step `a` in a turn"]);
+    // Outside of loops, and with more numbers than loops, an id may end like that.
+    assert_eq!(
+        errors(&flow(json!([s("b"), s("b_i0"), looped("each", json!([s("a")])), s("a_i0_i1")]))),
+        [""; 0]
+    );
+}
+
+#[test]
+fn a_call_has_a_priority_of_its_own() {
+    let with = |operator: &str, settings: Value| {
+        flow(
+            json!([{"id": "a", "operator": operator, "parameters": {"target": "x", "value": 1}, "settings": settings}]),
+        )
+    };
+    let plan = plan(&with("copy", json!({"priority": "high"})));
+    assert_eq!(call(&plan, "a").priority, Some(Priority::High));
+    let reason = "has no effect: this step makes no call";
+    has(
+        &errors(&with("@internal/assign", json!({"priority": "high"}))),
+        &["$.steps[0].settings.priority", reason],
+    );
+    has(
+        &errors(&with("@internal/assign", json!({"recheck_ms": 100}))),
+        &["$.steps[0].settings.recheck_ms", reason],
+    );
+    has(&errors(&with("copy", json!({"priority": "urgent"}))), &["unknown priority `urgent`"]);
+    let both = json!({"recheck_ms": 500, "until_reported": true});
+    has(&errors(&with("copy", both)), &["$.steps[0].settings.until_reported", "not both"]);
 }
 
 #[test]

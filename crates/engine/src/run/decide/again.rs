@@ -3,7 +3,7 @@
 use super::call::CallDecider;
 use crate::event::Next;
 use crate::id::mix;
-use crate::plan::{Exec, Temporary};
+use crate::plan::{Exec, Recheck, Temporary};
 use crate::retry::{Delivery, DeliveryProgress, Fault, FaultKind};
 use crate::run::state::Work;
 
@@ -11,8 +11,6 @@ use crate::run::state::Work;
 const QUICK_TRIES: u32 = 3;
 /// The first quick try waits this long, the second twice as long, and so on: within a second together.
 const QUICK_DELAY_MS: u64 = 100;
-/// When a node whose quick tries all met temporary faults is asked again, unless its author or its service says.
-pub(super) const RECHECK_MS: u64 = 10_000;
 /// How often that wait doubles while the faults go on: from ten seconds to some five minutes, or to an hour where
 /// the node or the service sets longer waits.
 const RECHECK_DOUBLINGS: u32 = 5;
@@ -28,7 +26,7 @@ impl CallDecider<'_> {
         recheck_ms: u64,
     ) -> Option<(Next, u64)> {
         let call = self.call;
-        if !fault.retryable {
+        if !fault.retryable || self.run.is_draining(self.path) {
             return None;
         }
         if self.switches_worker(work, fault, delivery) {
@@ -61,10 +59,16 @@ impl CallDecider<'_> {
         }
     }
 
-    /// How often the call is asked again, as its author or its service says.
+    /// How often the suspended call is asked again if its worker does not say; `None` = when it is reported.
     pub(super) fn recheck_ms(&self) -> Option<u64> {
-        let of_service = || self.run.start.rechecks.get(self.spot.service()?).copied();
-        self.call.recheck_ms.or_else(of_service)
+        let service = self.spot.service_terms(self.run);
+        match self.call.recheck {
+            Recheck::Every(ms) => Some(ms),
+            Recheck::UntilReported => None,
+            Recheck::OfService | Recheck::Reconciled if service.until_reported => None,
+            Recheck::OfService => service.recheck_ms,
+            Recheck::Reconciled => service.recheck_ms.or(Some(Recheck::RECONCILE_MS)),
+        }
     }
 }
 

@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::again::RECHECK_MS;
-use super::node::{action_of, weigh_templates};
+use super::node::weigh_templates;
 use super::view_of;
 use crate::counter::Fence;
 use crate::event::{Event, Next};
 use crate::input::{CallOutcome, Given};
 use crate::path::NodePath;
-use crate::plan::{Call, Exec, Prep};
+use crate::plan::{Call, Exec, Prep, Recheck};
 use crate::retry::{DeliveryProgress, Fault, FaultKind, RETRY_AFTER_MS_MAX, WATCHDOG_MS};
 use crate::run::Run;
 use crate::run::state::{Stage, Work};
@@ -83,7 +82,7 @@ impl CallDecider<'_> {
 
     /// When one attempt given out now is too late. Jobs are timed from their claim, child runs not at all.
     fn deadline(&self) -> Option<Timestamp> {
-        let (call, default) = (self.call, self.run.start.call_timeout_ms);
+        let (call, default) = (self.call, self.attempt_default_ms());
         let first_set = |a: u64, b: u64| if a > 0 { a } else { b };
         let ms = match &call.exec {
             Exec::Queue | Exec::Flow { .. } => 0,
@@ -93,12 +92,26 @@ impl CallDecider<'_> {
         (ms > 0).then(|| self.given.now.after(ms))
     }
 
+    /// The time limit of an attempt whose node names none: the server's, unless more time is set for all attempts. The
+    /// watchdog after that time comes before this limit.
+    fn attempt_default_ms(&self) -> u64 {
+        let default = self.run.start.call_timeout_ms;
+        match self.spot.total_timeout_ms(self.run) {
+            total if total > 0 && default > 0 => default.max(total.saturating_add(WATCHDOG_MS)),
+            _ => default,
+        }
+    }
+
     /// The consequence of an answer; `None` when it says nothing new.
     pub(super) fn ended(&self, work: &Work, outcome: &CallOutcome, worker: Option<String>) -> Option<Event> {
         let (spot, path, fence) = (self.spot, self.path, fence_of(work));
         let recheck_ms = self.recheck_ms();
         if is_told_again(work, outcome, recheck_ms) {
             return None;
+        }
+        let is_result = matches!(outcome, CallOutcome::Done(_) | CallOutcome::Failed(_));
+        if !is_result && self.run.is_draining(path) {
+            return Some(Event::Dropped { node: path.clone() });
         }
         Some(match outcome {
             CallOutcome::Done(value) => self.done(work, value, worker),
@@ -138,12 +151,11 @@ impl CallDecider<'_> {
             // An actual cost that makes no sense is no reason to lose the result: the estimate stands.
             crate::money::actual(call.cost.as_ref(), price, &view, estimate).unwrap_or(estimate)
         });
-        let post = spot.branch.map_or(&spot.node.post, |arm| &arm.branch.post);
         Event::Done {
             node: path.clone(),
             fence: fence_of(work),
             output: Some(value.clone()),
-            action: action_of(post, value),
+            action: spot.action(value),
             actual,
             worker,
         }
@@ -164,7 +176,7 @@ impl CallDecider<'_> {
                 vec![Event::Expiring { node: path.clone(), fence, until: now.after(WATCHDOG_MS) }]
             }
             _ if total => {
-                let limit_ms = self.call.total_timeout_ms;
+                let limit_ms = spot.total_timeout_ms(self.run);
                 let message = format!("not finished within {limit_ms} ms over all attempts");
                 let fault = Fault::new(FaultKind::Timeout, message).permanent();
                 vec![spot.failed(path, fence_of(work), fault, None)]
@@ -191,7 +203,7 @@ impl CallDecider<'_> {
         if self.call.at_most_once && was_received && fault.kind.is_temporary() {
             return self.unknown_outcome(work, &fault, worker);
         }
-        let recheck_ms = self.recheck_ms().unwrap_or(RECHECK_MS);
+        let recheck_ms = self.recheck_ms().unwrap_or(Recheck::RECONCILE_MS);
         let Some((next, wait_ms)) = self.next_attempt(work, &fault, delivery, recheck_ms) else {
             return self.spot.failed(path, fence, fault, worker);
         };

@@ -54,8 +54,19 @@ impl Decider<'_> {
 
     pub(super) fn step(&self) -> Result<Vec<Event>, Refusal> {
         self.run.status.require_open()?;
-        let held = self.run.agenda.iter().any(|todo| self.is_held(todo));
-        Ok(if held { vec![Event::Stepped] } else { Vec::new() })
+        if self.run.agenda.iter().any(|todo| self.is_held(todo)) {
+            return Ok(vec![Event::Stepped]);
+        }
+        // A paused run looks at its waits and at the time only when it is stepped.
+        if self.run.status != Status::Paused {
+            return Ok(Vec::new());
+        }
+        let look = |path| {
+            self.given.meter.count(1);
+            self.arrived(path)
+        };
+        let arrived = self.run.waits.paths().find_map(look);
+        Ok(arrived.map_or_else(|| self.due(), |event| vec![event]))
     }
 
     pub(super) fn retry(&self) -> Result<Vec<Event>, Refusal> {

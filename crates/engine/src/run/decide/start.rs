@@ -12,7 +12,7 @@ use crate::event::{Event, ExecMode, Level, Start};
 use crate::input::Refusal;
 use crate::money::{Amount, Price};
 use crate::path::NodePath;
-use crate::plan::{Form, Plan, Routing, Variable, VariableKind, When};
+use crate::plan::{Form, Payer, Plan, Routing, Variable, VariableKind, When};
 use crate::problem::{Problem, Problems, did_you_mean};
 use crate::run::apply::chosen;
 use crate::run::state::Status;
@@ -39,11 +39,11 @@ impl Decider<'_> {
         let defaults: Map<String, Value> = defaults.collect();
         start.params = start.params.over(&defaults.into()).compact();
         // A run carries the prices and the settings that it can need, however many there are.
-        if !(start.prices.is_empty() && start.rechecks.is_empty())
+        if !(start.prices.is_empty() && start.services.is_empty())
             && let Some(called) = self.plan.services()
         {
             start.prices = priced(&start.prices, &called);
-            start.rechecks.retain(|service, _| called.contains(service.as_str()));
+            start.services.retain(|service, _| called.contains(service.as_str()));
         }
         let missed = missed(self.plan, &start);
         let mut events = vec![Event::Started(Box::new(start))];
@@ -107,6 +107,10 @@ pub fn check(plan: &Plan, start: &Start) -> Vec<Problem> {
     }
     check_variables(plan, start, &mut problems);
     check_starts(plan, start, &mut problems);
+    if plan.payer == Payer::Starter && start.account.is_none() {
+        let hint = "name the account that pays for the run".to_owned();
+        problems.error_hint("$.account", "is required by the flow and was not given", Some(hint));
+    }
     if start.budget.is_some_and(|budget| budget < Amount::ZERO) {
         problems.error("$.budget", "must not be negative");
     }

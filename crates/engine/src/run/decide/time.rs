@@ -1,6 +1,7 @@
 //! Time: due waits, one at a time. Never early; late is as good as on time.
 
 use super::Decider;
+use super::node::opened;
 use crate::counter::Fence;
 use crate::event::{Event, Waiting};
 use crate::path::NodePath;
@@ -16,8 +17,16 @@ impl Decider<'_> {
         if let Some(event) = self.set_back() {
             return vec![event];
         }
+        if !matches!(self.run.status, Status::Running | Status::Canceling) {
+            return Vec::new();
+        }
+        self.due()
+    }
+
+    /// The events of the earliest due wait, whatever the status of the run.
+    pub(super) fn due(&self) -> Vec<Event> {
         let Some((at, path)) = self.run.wakes.first() else { return Vec::new() };
-        if *at > self.given.now || !matches!(self.run.status, Status::Running | Status::Canceling) {
+        if *at > self.given.now {
             return Vec::new();
         }
         // The grace of a cancel is filed under the root.
@@ -42,7 +51,7 @@ impl Decider<'_> {
                 vec![spot.failed(path, Fence::ZERO, Fault::new(FaultKind::Timeout, what).permanent(), None)]
             }
             Phase::Open(Activity::Restart { .. }) => {
-                vec![Event::Opened { node: path.clone(), n: 0, names: Vec::new() }]
+                vec![opened(path, 0)]
             }
             Phase::Open(Activity::Nest | Activity::Beginning) => {
                 let mut events = self.drop_inside(path);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::DryRunStatus;
-use crate::plan::{Node, NodeIx, Scope, When};
+use crate::plan::{Join, Node, NodeIx, Scope, When};
 use crate::run::apply::reachable;
 use crate::run::state::{Phase, ScopeState};
 
@@ -41,7 +41,8 @@ fn sole_target(node: &Node) -> Option<NodeIx> {
 /// A join scope from its beginning.
 pub(super) fn by_join(scope: &Scope) -> BTreeMap<NodeIx, DryRunStatus> {
     let statuses = (0..scope.nodes.len()).map(|ix| (ix, DryRunStatus::MayRun)).collect();
-    let first = (0..scope.nodes.len()).filter(|ix| scope.nodes[*ix].n_in == 0).collect();
+    let certain = |ix: &NodeIx| scope.nodes[*ix].n_in == 0 || scope.nodes[*ix].join == Join::AnySettled;
+    let first = (0..scope.nodes.len()).filter(certain).collect();
     spread(scope, statuses, first)
 }
 
@@ -60,6 +61,10 @@ pub(super) fn by_join_again(scope: &Scope, state: &ScopeState) -> BTreeMap<NodeI
                 DryRunStatus::GoesOn
             }
             Phase::Pending if started || n_in == 0 || node.n_in_live > 0 => {
+                sure.push(ix);
+                DryRunStatus::Runs
+            }
+            Phase::Pending if scope.nodes[ix].join == Join::AnySettled && !node.blocked => {
                 sure.push(ix);
                 DryRunStatus::Runs
             }

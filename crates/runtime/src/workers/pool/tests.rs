@@ -106,6 +106,35 @@ fn a_retry_waits_for_a_worker_that_has_not_failed() {
 }
 
 #[test]
+fn a_call_stays_with_its_worker_as_long_as_that_one_can_be_called() {
+    let limits = PoolLimits { worker_calls: 1, ..LIMITS };
+    let mut pool = pool(limits, ["a", "b"].map(|id| row(id, &["s"])));
+    let faithful = || WorkerRequest { stays_with: Some("a".to_owned()), ..wish("s") };
+    for _ in 0..3 {
+        assert_eq!(pass(&mut pool, faithful()), "a");
+    }
+    let first = ask(&mut pool, faithful());
+    let (mut waiting, mut plain) = (ask(&mut pool, faithful()), ask(&mut pool, wish("s")));
+    assert_eq!((waiting.worker(), plain.worker().as_deref()), (None, Some("b")), "it holds up no other call");
+    pool.leave("s", first.ticket, NOW);
+    assert_eq!(waiting.worker().as_deref(), Some("a"));
+    pool.leave("s", waiting.ticket, NOW);
+    pool.leave("s", plain.ticket, NOW);
+    pool.drain("a", true, NOW);
+    assert_eq!(pass(&mut pool, faithful()), "b");
+}
+
+#[test]
+fn another_worker_is_one_that_can_be_called_and_was_not() {
+    let mut pool = pool(LIMITS, ["a", "b", "c"].map(|id| row(id, &["s"])));
+    assert!(pool.has_other("s", &["a"], NOW) && pool.has_other("s", &["a", "b"], NOW));
+    assert!(!pool.has_other("s", &["a", "b", "c"], NOW) && !pool.has_other("t", &[], NOW));
+    pool.drain("c", true, NOW);
+    assert!(!pool.has_other("s", &["a", "b"], NOW));
+    assert!(!pool.has_other("s", &["a"], NOW.after(LIMITS.ttl_ms + 1)), "all of them are dead");
+}
+
+#[test]
 fn the_least_loaded_gets_the_call() {
     let loaded = |id, load| WorkerRow { load, ..row(id, &["s"]) };
     let mut pool = pool(LIMITS, [loaded("a", 5), loaded("b", 1), loaded("c", i64::MAX)]);
@@ -151,6 +180,34 @@ fn a_service_gets_no_more_than_its_share_and_others_go_on() {
     assert_eq!(pass(&mut pool, wish("fast")), "a");
     pool.leave("slow", slow[1].ticket, NOW);
     assert!(slow[2].worker().is_some());
+}
+
+#[test]
+fn a_service_with_a_limit_of_its_own_has_a_pool_of_its_own() {
+    let rows = || ["a", "b"].map(|id| WorkerRow { capacity: 8, ..row(id, &["slow", "quick"]) });
+    let mut pool = pool(LIMITS, rows());
+    pool.limit_services(HashMap::from([("slow".to_owned(), 2)]), NOW);
+    let mut slow: Vec<PendingWorker> = (0..4).map(|_| ask(&mut pool, wish("slow"))).collect();
+    let got: Vec<bool> = slow.iter_mut().map(|call| call.worker().is_some()).collect();
+    assert_eq!(got, [true, true, false, false]);
+    // The slots that it may not have are there for the others.
+    let mut quick: Vec<PendingWorker> = (0..12).map(|_| ask(&mut pool, wish("quick"))).collect();
+    assert_eq!(quick.iter_mut().filter_map(PendingWorker::worker).count(), 12);
+    assert_eq!(pool.waiting(), BTreeMap::from([("slow".to_owned(), 2)]));
+    // A larger limit holds at once, and without one the limit of every service does.
+    pool.limit_services(HashMap::from([("slow".to_owned(), 3)]), NOW);
+    assert!(slow[2].worker().is_some() && slow[3].worker().is_none());
+    pool.limit_services(HashMap::new(), NOW);
+    assert!(slow[3].worker().is_some());
+}
+
+#[test]
+fn servers_share_the_limit_of_a_service() {
+    let limits = PoolLimits { n_servers: 2, ..LIMITS };
+    let mut pool = pool(limits, [row("a", &["slow"])]);
+    pool.limit_services(HashMap::from([("slow".to_owned(), 3)]), NOW);
+    let mut calls: Vec<PendingWorker> = (0..3).map(|_| ask(&mut pool, wish("slow"))).collect();
+    assert_eq!(calls.iter_mut().filter_map(PendingWorker::worker).count(), 2);
 }
 
 #[test]
