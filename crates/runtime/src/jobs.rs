@@ -263,6 +263,14 @@ impl Jobs {
         self.feed().subscribe_to_work()
     }
 
+    /// Tells watchers that these changes of jobs have become durable.
+    fn tell_watchers(&self, changes: &[JobChange]) {
+        self.feed().tell_work(|| WorkUpdate {
+            runs: changes.iter().filter_map(|change| Some(change.origin.call.as_ref()?.run)).collect(),
+            has_dead_letters: changes.iter().any(|change| change.job.is_dead_letter()),
+        });
+    }
+
     /// These changes of jobs have become durable.
     pub(crate) fn committed_jobs(&self, changes: &[JobChange]) {
         self.schedules().on_jobs_changed(changes);
@@ -271,10 +279,7 @@ impl Jobs {
         let ended = ended.into_iter().map(|change| (change.job.id, change.expected_rev.next()));
         self.state().dispatch.ended(ended);
         self.stats().record_jobs(changes, self.clock().now());
-        self.feed().tell_work(|| WorkUpdate {
-            runs: changes.iter().filter_map(|change| Some(change.origin.call.as_ref()?.run)).collect(),
-            has_dead_letters: changes.iter().any(|change| change.job.is_dead_letter()),
-        });
+        self.tell_watchers(changes);
         if !open.is_empty() {
             self.state().offer_rows(open.into_iter().cloned().map(written));
         }

@@ -12,19 +12,37 @@ import { Icon } from "../../parts/Icon";
 import { ListFoot, NewRows, useHeldRows, useList } from "../../parts/List";
 import { Panel } from "../../parts/Panel";
 import { useRowCursor } from "../../parts/rows";
+import { lookOf } from "../../parts/status";
 import { Ago } from "../../parts/Time";
 import { toast } from "../../parts/Toasts";
 import { flowsWords } from "../../words/flows";
 import { useWords } from "../../words/language";
+import "./flows.css";
 
 const COUNTS_MS = 30_000;
 
 type Counts = { counts: { value: string; count: number; more?: boolean }[] };
 
-/** Runs of the last day by flow. */
-function useCounts(query: string) {
-  const answer = useQuery({ queryKey: ["flows", "counts", query], queryFn: ({ signal }) => request<Counts>("GET", "/api/v1/runs/counts", { query: { query, by: "flow" }, signal }), refetchInterval: COUNTS_MS });
-  return new Map((answer.data?.counts ?? []).map((one) => [one.value, one]));
+/** The runs of a flow in the last day as a bar of their results; each part links to its runs. */
+function RunsOfDay({ flow }: { flow: string }) {
+  const query = `flow:${quoted(flow)} after:24h`;
+  const answer = useQuery({
+    queryKey: ["flows", "counts", flow], staleTime: COUNTS_MS, refetchInterval: COUNTS_MS,
+    queryFn: ({ signal }) => request<Counts>("GET", "/api/v1/runs/counts", { query: { query, by: "status" }, signal }),
+  });
+  const counts = (answer.data?.counts ?? []).filter(({ count: n }) => n > 0);
+  const total = counts.reduce((sum, { count: n }) => sum + n, 0);
+  const failed = counts.find(({ value }) => value === "failed");
+  const isMore = counts.some(({ more }) => more);
+  return (
+    <>
+      <td className="num">{total > 0 ? <Link to="/runs" search={{ query } as never}>{counted({ count: total, more: isMore })}</Link> : <span className="faint">{answer.data ? 0 : "–"}</span>}</td>
+      <td>
+        <span className="results" aria-hidden="true">{counts.map(({ value, count: n }) => <i key={value} className={lookOf(value).family} style={{ flexGrow: n }} title={`${value} ${n}`} />)}</span>
+        {failed && <Link className="err" to="/runs" search={{ query: `${query} status:failed` } as never}>{counted(failed)}</Link>}
+      </td>
+    </>
+  );
 }
 
 export function FlowsPage() {
@@ -70,26 +88,21 @@ function LoadExamples() {
 function FlowTable({ flows }: { flows: FlowInfo[] }) {
   const words = useWords(flowsWords);
   const navigate = useNavigate();
-  const [all, failed] = [useCounts("after:24h"), useCounts("after:24h status:failed")];
   const open = (n: number) => { const flow = flows[n]; if (flow) void navigate({ to: "/flows/$flow", params: { flow: flow.name } }); };
   const [at, setAt] = useRowCursor({ count: flows.length, open });
   return (
     <div className="frame"><div className="scroll"><table>
-      <thead><tr><th>{words.head.name}</th><th className="num">{words.head.version}</th><th className="num">{words.head.runs}</th><th className="num">{words.head.failed}</th><th>{words.head.labels}</th><th>{words.head.updated}</th><th><span className="hidden-text">{words.start}</span></th></tr></thead>
-      <tbody>{flows.map((flow, n) => {
-        const [runs, bad] = [all.get(flow.name) ?? all.get(flow.id), failed.get(flow.name) ?? failed.get(flow.id)];
-        return (
+      <thead><tr><th>{words.head.name}</th><th className="num">{words.head.version}</th><th className="num">{words.head.runs}</th><th>{words.head.failed}</th><th>{words.head.labels}</th><th>{words.head.updated}</th><th><span className="hidden-text">{words.start}</span></th></tr></thead>
+      <tbody>{flows.map((flow, n) => (
           <tr key={flow.id} data-row={n} className={`link-row${n === at ? " cursor" : ""}`} onClick={(event) => { if (!(event.target as Element).closest("a")) { setAt(n); open(n); } }}>
             <td className="cut"><Link to="/flows/$flow" params={{ flow: flow.name }}>{flow.name}</Link> {flow.description && <span className="faint">{flow.description}</span>}</td>
             <td className="num">{flow.latest_version}</td>
-            <td className="num">{runs ? <Link to="/runs" search={{ query: `flow:${quoted(flow.name)} after:24h` } as never}>{counted(runs)}</Link> : <span className="faint">0</span>}</td>
-            <td className="num">{bad ? <Link className="err" to="/runs" search={{ query: `flow:${quoted(flow.name)} status:failed after:24h` } as never}>{counted(bad)}</Link> : <span className="faint">0</span>}</td>
+            <RunsOfDay flow={flow.name} />
             <td className="cut">{Object.entries(flow.labels).slice(0, 4).map(([key, value]) => <span key={key} className="tag">{key}={value}</span>)}</td>
             <td className="dim"><Ago at={flow.updated_at} /></td>
             <td className="num"><Link className="btn sm" to="/start" search={{ flow: flow.name } as never}>{words.start}</Link></td>
           </tr>
-        );
-      })}</tbody>
+      ))}</tbody>
     </table></div></div>
   );
 }
