@@ -17,7 +17,7 @@ import { commonWords } from "../../words/common";
 import { flowsWords } from "../../words/flows";
 import { useWords } from "../../words/language";
 import type { CodeHandle } from "./CodeEditor";
-import { isJson, loadDraft, NEW_TEXT, saveDraft } from "./draft";
+import { isJson, loadDraft, NEW_TEXT, readable, saveDraft } from "./draft";
 import { DiscardDialog, PublishDialog, TestDialog } from "./EditorDialogs";
 import { parsePath, type Segment } from "./positions";
 import { badNodes, type EditorProblem, nodeAt, pathOf } from "./problems";
@@ -51,7 +51,7 @@ export function EditorPage() {
   if (!name) return <Editor key="new" title={title} published={NEW_TEXT.yaml} base={0} latest={0} />;
   if (!base.data) return <PageFrame title={title} parent={{ to: "/flows", label: words.title }}><Panel query={base}>{() => null}</Panel></PageFrame>;
   const { version: shown, latest_version } = base.data;
-  const text = shown?.text || JSON.stringify(shown?.definition ?? {}, null, 2);
+  const text = readable(shown?.text || JSON.stringify(shown?.definition ?? {}));
   return <Editor key={`${name} ${version ?? ""}`} title={title} flow={base.data.name} published={text} base={shown?.version ?? latest_version} latest={latest_version} />;
 }
 
