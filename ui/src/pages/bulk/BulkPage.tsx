@@ -89,7 +89,7 @@ export function BulkDetailPage() {
             </div>
             <Progress bulk={bulk} />
             <dl className="facts">
-              <dt>{words.query}</dt><dd>{bulk.query == null ? words.selected : <Link className="link" to="/runs" search={{ q: bulk.query } as never}><code>{bulk.query || words.all}</code></Link>}</dd>
+              <dt>{words.query}</dt><dd>{bulk.query == null ? words.selected : <Link className="link" to="/runs" search={{ query: bulk.query } as never}><code>{bulk.query || words.all}</code></Link>}</dd>
               {bulk.reason && <><dt>{words.reason}</dt><dd>{bulk.reason}</dd></>}
               {bulk.actor && <><dt>{words.actor}</dt><dd>{bulk.actor}</dd></>}
               <dt>{words.started}</dt><dd><Ago at={bulk.created_at} /></dd>

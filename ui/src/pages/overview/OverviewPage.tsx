@@ -65,10 +65,10 @@ function Tiles({ data }: { data: Overview }) {
   const trouble = [workers.stale > 0 && words.small.stale(count(workers.stale)), workers.draining > 0 && words.small.draining(count(workers.draining))].filter(Boolean).join(", ");
   return (
     <div className="tiles">
-      <Tile id="running" to="/runs" search={{ q: "status:running" }} family="run" icon="running" label={words.tiles.running} value={counted(tiles.running)} small={words.small.runs} />
+      <Tile id="running" to="/runs" search={{ query: "status:running" }} family="run" icon="running" label={words.tiles.running} value={counted(tiles.running)} small={words.small.runs} />
       <Tile id="queued" to="/queues" family="idle" icon="queued" label={words.tiles.queued} value={counted(tiles.queued)} small={words.small.jobs} />
-      <Tile id="waiting" to="/runs" search={{ q: "status:waiting" }} family="wait" icon="waiting" label={words.tiles.waiting} value={counted(tiles.waiting)} small={tiles.approvals.count > 0 ? words.small.approvals(counted(tiles.approvals)) : words.small.waiting} />
-      <Tile id="failed" to="/runs" search={{ q: "status:failed after:24h" }} family="fail" icon="x" label={words.tiles.failed} value={counted(tiles.failed_24h)} small={words.small.runs} />
+      <Tile id="waiting" to="/runs" search={{ query: "status:waiting" }} family="wait" icon="waiting" label={words.tiles.waiting} value={counted(tiles.waiting)} small={tiles.approvals.count > 0 ? words.small.approvals(counted(tiles.approvals)) : words.small.waiting} />
+      <Tile id="failed" to="/runs" search={{ query: "status:failed after:24h" }} family="fail" icon="x" label={words.tiles.failed} value={counted(tiles.failed_24h)} small={words.small.runs} />
       <Tile id="dead" to="/dead-letters" family="idle" icon="letters" label={words.tiles.deadLetters} value={counted(tiles.dead_letters)} small={tiles.dead_letters.count > 0 ? <span className="retry fg">{words.small.review}</span> : words.small.noDead} />
       <Tile id="workers" to="/workers" family="idle" icon="workers" label={words.tiles.workers} value={<>{count(workers.online)} <span className="unit">{words.tiles.online}</span></>} small={trouble ? <span className="retry fg">{trouble}</span> : workers.online > 0 ? words.small.allLive : words.small.noWorkers} />
     </div>

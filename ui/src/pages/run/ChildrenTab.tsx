@@ -33,7 +33,7 @@ export function ChildrenTab({ view }: { view: RunView }) {
           </tbody>
         </table>
       </div>
-      {view.more_children && <p className="small faint">{count(view.children.length)}+ · <Link className="link" to="/runs" search={{ q: `parent:${view.run.id}` } as never}>{words.tabs.children}</Link></p>}
+      {view.more_children && <p className="small faint">{count(view.children.length)}+ · <Link className="link" to="/runs" search={{ query: `parent:${view.run.id}` } as never}>{words.tabs.children}</Link></p>}
     </div>
   );
 }

@@ -140,7 +140,7 @@ function NodeMenu({ view, info, path, onAction }: { view: RunView; info: NodeInf
           {canEnd && <button type="button" onClick={() => { close(); onAction({ name: "continue", node: path }); }}>{words.continueNode}</button>}
           {info.child && <Link to="/runs/$run" params={{ run: info.child }}>{words.openChild} <small className="mono">{tail(info.child)}</small></Link>}
           {info.job && <Link to="/jobs/$job" params={{ job: info.job }}>{words.openJob} <small className="mono">{tail(info.job)}</small></Link>}
-          <Link to="/runs" search={{ q: `flow:${view.run.flow} node:${path}` } as never}>{path.slice(0, 40)}</Link>
+          <Link to="/runs" search={{ query: `flow:${view.run.flow} node:${path}` } as never}>{path.slice(0, 40)}</Link>
         </>
       )}
     </Menu>

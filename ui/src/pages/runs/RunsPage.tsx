@@ -58,7 +58,7 @@ export function RunsPage() {
   const words = useWords(runsWords);
   const common = useWords(commonWords).action;
   const [search, change] = useSearchParams();
-  const query = search.q ?? "";
+  const query = search.query ?? "";
   const { runs, counts } = useRuns(query, search.cursor);
   const held = useHeldRows(runs.data?.items, (run) => run.id, `${query} ${search.cursor ?? ""}`);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
@@ -67,7 +67,7 @@ export function RunsPage() {
   const setQuery = (q: string) => {
     pages.current = [];
     clear();
-    change({ q: q || undefined, cursor: undefined }, true);
+    change({ query: q || undefined, cursor: undefined }, true);
   };
   const clear = () => { setSelected(new Set()); setAll(false); };
   const turn = (cursor: string | undefined) => { clear(); change({ cursor }, true); };
