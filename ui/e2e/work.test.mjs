@@ -192,7 +192,8 @@ test("a schedule is created with a preview, triggered and turned off", async () 
   await page.locator('main [data-status="disabled"]').waitFor();
   const { schedules } = await it().get("/schedules");
   assert.deepEqual(schedules.map(({ name, enabled, cron_expr }) => ({ name, enabled, cron_expr })), [{ name: "every morning", enabled: false, cron_expr: "30 2 * * *" }]);
-  clean(problems);
+  // Half of an expression is refused while one types.
+  clean(problems, /schedules\/preview/);
   await close();
 });
 
