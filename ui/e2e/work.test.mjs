@@ -88,9 +88,11 @@ edges:
 
 test("an error is shown in place while one types; the fixed flow is published and compared", async () => {
   await it().publish("edit me", FLOW);
-  const { page, problems, close } = await visit("/editor?flow=edit me");
+  const { page, problems, close } = await visit("/editor?flow=edit me&node=c");
   const text = page.locator(".cm-content");
   await text.waitFor();
+  // The address names a node: the cursor stands at its text.
+  await page.locator(".cm-activeLine", { hasText: "c: {kind: approval}" }).waitFor();
   await page.locator('[data-problems="0"]').waitFor();
   await page.locator('.graph [data-node="c"]').waitFor();
   await text.click();
