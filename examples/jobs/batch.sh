@@ -5,9 +5,9 @@
 set -eu
 cd "$(dirname "$0")"
 
-windlass queue pause batch-example -q
-jobs=$(windlass job create --batch letters.jsonl --queue batch-example -q | sort -u)
+windlass queue pause batch-example --quiet
+jobs=$(windlass job create --batch letters.jsonl --queue batch-example --quiet | sort -u)
 windlass job list --queue batch-example -o table
-for job in $jobs; do windlass job cancel "$job" -q; done
-windlass queue resume batch-example -q
+for job in $jobs; do windlass job cancel "$job" --quiet; done
+windlass queue resume batch-example --quiet
 echo "$(echo "$jobs" | wc -l | tr -d ' ') jobs"

@@ -7,8 +7,8 @@ set -eu
 windlass queue limit limits-example --concurrency 4 --rate 10/s --key-concurrency 2 --fair -o table
 jobs=$(for n in 1 2 3 4 5 6 7 8 9 10 11 12; do
     echo "{\"name\": \"sync\", \"limit_key\": \"customer-$((n % 3))\", \"payload\": {\"page\": $n}}"
-done | windlass job create --batch - --queue limits-example -q)
-for job in $jobs; do windlass job wait "$job" --timeout 60s -q; done
+done | windlass job create --batch - --queue limits-example --quiet)
+for job in $jobs; do windlass job wait "$job" --timeout 60s --quiet; done
 windlass queue show limits-example -o table
-windlass queue limit limits-example --clear -q
+windlass queue limit limits-example --clear --quiet
 echo "$(echo "$jobs" | wc -l | tr -d ' ') completed"

@@ -4,8 +4,8 @@
 # expect: two attempts
 set -eu
 
-job=$(windlass job create flaky --priority 3 --retries 2 --backoff-base 200ms --no-jitter -q)
-windlass job wait "$job" --timeout 30s -q
+job=$(windlass job create flaky --priority 3 --retries 2 --backoff-base 200ms --no-jitter --quiet)
+windlass job wait "$job" --timeout 30s --quiet
 windlass job attempts "$job" -o table
-test "$(windlass job attempts "$job" -q | wc -l)" -eq 2
+test "$(windlass job attempts "$job" --quiet | wc -l)" -eq 2
 echo "two attempts"

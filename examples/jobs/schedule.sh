@@ -6,11 +6,11 @@ set -eu
 cd "$(dirname "$0")"
 
 windlass schedule preview '30 7 * * 1-5' --tz Europe/Berlin --count 3 -o table
-schedule=$(windlass schedule create -f report.schedule.json -q)
+schedule=$(windlass schedule create -f report.schedule.json --quiet)
 windlass schedule show "$schedule" -o table
-job=$(windlass schedule trigger "$schedule" -q)
+job=$(windlass schedule trigger "$schedule" --quiet)
 windlass job wait "$job" --timeout 30s -o table
-windlass schedule edit "$schedule" --cron '0 8 * * 1-5' --priority 6 -q
-windlass schedule disable "$schedule" -q
-windlass schedule delete "$schedule" -q
+windlass schedule edit "$schedule" --cron '0 8 * * 1-5' --priority 6 --quiet
+windlass schedule disable "$schedule" --quiet
+windlass schedule delete "$schedule" --quiet
 echo completed

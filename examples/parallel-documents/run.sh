@@ -10,8 +10,8 @@ trap 'kill $worker 2>/dev/null || true' EXIT
 worker=
 python3 worker.py & worker=$!
 
-windlass flow apply --name side-by-side ../steps/parallel-documents.json -q
-windlass flow apply --name in-a-row in-a-row.json -q
+windlass flow apply --name side-by-side ../steps/parallel-documents.json --quiet
+windlass flow apply --name in-a-row in-a-row.json --quiet
 
 # Runs a flow, and prints the result of its last step and its duration in milliseconds.
 play() {

@@ -24,6 +24,7 @@ use windlass_engine::plan::Form;
 use windlass_runtime::ScriptPolicy;
 use windlass_sdk::worker::bind;
 use windlass_sdk::{Client, Worker};
+use windlass_server::ExampleFlow;
 use windlass_store::sqlite::Durability;
 
 use crate::exit::{Exit, invalid};
@@ -79,6 +80,12 @@ impl DevArgs {
     }
 }
 
+/// The example flows of this program, by name.
+pub(crate) fn built_in_flows() -> Result<Vec<ExampleFlow>> {
+    let examples = example::load(None)?;
+    Ok(examples.texts.into_iter().map(|(name, text)| ExampleFlow { name, text }).collect())
+}
+
 pub(crate) async fn run(flags: &DevArgs, options: &GlobalArgs) -> Result<Exit> {
     let dir = flags.dir();
     let examples = example::load(dir.as_deref())?;
@@ -88,7 +95,7 @@ pub(crate) async fn run(flags: &DevArgs, options: &GlobalArgs) -> Result<Exit> {
     let server = ListeningServer::start(&config, stop.clone()).await?;
     let url = server.url();
     output::message(&format!(
-        "windlass {} listens on {url}\n  store       {}\n  durability  {}\n  examples    {} {}",
+        "windlass {} listens on {url}\n  console     {url}/ui/\n  store       {}\n  durability  {}\n  examples    {} {}",
         env!("CARGO_PKG_VERSION"),
         config.store,
         config.durability.word(),
@@ -105,10 +112,10 @@ pub(crate) async fn run(flags: &DevArgs, options: &GlobalArgs) -> Result<Exit> {
     let n_wrong = played.as_ref().map(|reports| print_reports(reports, options)).unwrap_or(Ok(0));
     if played.is_ok() && !flags.once && !stop.is_cancelled() {
         output::message(&format!(
-            "serving on {url} until Ctrl-C; try\n  windlass run list\n  windlass flow list\n  {url}/docs"
+            "serving until Ctrl-C; open the console, or try the command line\n  console     {url}/ui/\n  docs        {url}/docs\n  windlass run list\n  windlass flow list"
         ));
         if flags.open {
-            open(&format!("{url}/docs"));
+            open(&format!("{url}/ui/"));
         }
         stop.cancelled().await;
     }

@@ -6,7 +6,6 @@ mod graph;
 mod publish;
 mod published;
 mod read;
-mod source_map;
 mod validate;
 
 use std::path::PathBuf;

@@ -36,7 +36,7 @@ pub(crate) enum JobCommand {
     /// Lists jobs, newest first.
     #[command(after_help = help!(
         "  windlass job list\n  windlass job list --status failed --queue mail --since 24h\n  \
-           windlass job list --status retrying -q | xargs -n1 windlass job retry",
+           windlass job list --status retrying --quiet | xargs -n1 windlass job retry",
         SHOW_EXITS
     ))]
     List(show::JobListArgs),

@@ -16,8 +16,10 @@ mod worker;
 
 mod demo;
 mod dev;
+mod examples;
 
 mod approvals;
+mod bulk;
 mod flow;
 mod run;
 
@@ -36,6 +38,7 @@ mod audit;
 mod bench;
 mod completions;
 mod doctor;
+mod overview;
 mod stats;
 mod store;
 
@@ -134,6 +137,12 @@ enum CliCommand {
         "Exit codes:\n  0  stopped by a signal\n  1  cannot start\n  2  a service is not built in\n  130  stopped by a second signal",
     ))]
     Worker(Box<worker::WorkerArgs>),
+    /// Lists and publishes the example flows of the server's program.
+    #[command(after_help = "Example:\n  windlass examples load")]
+    Examples {
+        #[command(subcommand)]
+        command: examples::ExampleCommand,
+    },
     /// Validates and publishes definitions, and shows flows.
     #[command(after_help = "Example:\n  windlass flow validate examples/graph/branching.json")]
     Flow {
@@ -145,6 +154,12 @@ enum CliCommand {
     Run {
         #[command(subcommand)]
         command: run::RunCommand,
+    },
+    /// Cancels, retries, reruns, pauses, resumes or signals many runs.
+    #[command(after_help = "Example:\n  windlass bulk retry -q 'status:failed flow:orders after:1d' --yes")]
+    Bulk {
+        #[command(subcommand)]
+        command: bulk::BulkCommand,
     },
     /// Lists and decides open approvals.
     #[command(after_help = "Example:\n  windlass approvals approve run_0190a1b2/review -m 'go ahead'")]
@@ -218,6 +233,12 @@ enum CliCommand {
         #[command(subcommand)]
         command: store::StoreCommand,
     },
+    /// Shows the numbers of runs, jobs and workers, and everything that needs a person.
+    #[command(after_help = concat!(
+        "Examples:\n  windlass overview\n  windlass overview -o json\n\n",
+        "Exit codes:\n  0  shown\n  3  the server cannot be reached",
+    ))]
+    Overview,
     /// Shows statistics of the server or of one flow: parallel calls, durations, rates.
     #[command(after_help = concat!(
         "Examples:\n  windlass stats\n  windlass stats orders -o json\n\n",
@@ -289,8 +310,10 @@ async fn dispatch(cli: Cli) -> Result<Exit> {
         CliCommand::Dev(flags) => dev::run(&flags, options).await,
         CliCommand::Demo(flags) => demo::run(&flags, options).await,
         CliCommand::Worker(flags) => worker::run(*flags, options).await,
+        CliCommand::Examples { command } => examples::run(command, options).await,
         CliCommand::Flow { command } => flow::run(command, options).await,
         CliCommand::Run { command } => run::run(command, options).await,
+        CliCommand::Bulk { command } => bulk::run(command, options).await,
         CliCommand::Approvals { command } => approvals::run(command, options).await,
         CliCommand::Job { command } => job::run(command, options).await,
         CliCommand::Queue { command } => queue::run(command, options).await,
@@ -303,6 +326,7 @@ async fn dispatch(cli: Cli) -> Result<Exit> {
         CliCommand::Audit(flags) => audit::run(flags, options).await,
         CliCommand::Doctor(flags) => doctor::run(&flags, options).await,
         CliCommand::Store { command } => store::run(command, options).await,
+        CliCommand::Overview => overview::run(options).await,
         CliCommand::Stats(flags) => stats::run(&flags, options).await,
         CliCommand::Api(api) => api::run(api, options).await,
         CliCommand::Completions(flags) => completions::run(&flags),
@@ -337,7 +361,7 @@ mod tests {
             "windlass worker --demo",
             "windlass worker list -o json",
             "windlass worker",
-            "windlass -q worker drain w",
+            "windlass --quiet worker drain w",
         ] {
             assert!(read(line).is_ok(), "{line}: {:?}", read(line));
         }

@@ -38,8 +38,8 @@ pub(crate) enum RunCommand {
     Start(start::RunStartArgs),
     /// Lists runs, newest first.
     #[command(after_help = help!(
-        "  windlass run list\n  windlass run list --status failed --since 24h\n  \
-           windlass run list --flow orders -q | xargs -n1 windlass run cancel",
+        "  windlass run list\n  windlass run list -q 'status:failed flow:orders after:1d'\n  \
+           windlass run list --flow orders --quiet | xargs -n1 windlass run cancel",
         SHOW_EXITS
     ))]
     List(show::RunListArgs),

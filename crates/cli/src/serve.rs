@@ -26,7 +26,7 @@ pub(crate) async fn run(flags: ServeArgs) -> Result<Exit> {
     stop_on_signals(stop.clone())?;
     let server = ListeningServer::start(&config, stop.clone()).await?;
     output::message(&format!(
-        "windlass {} listens on {}\n  store       {}\n  durability  {}\n  queue       {}\n  open files  {}: {} for connections, {} for calls, scripts and the store\n  docs        {}/docs",
+        "windlass {} listens on {}\n  store       {}\n  durability  {}\n  queue       {}\n  open files  {}: {} for connections, {} for calls, scripts and the store\n  console     {}/ui/\n  docs        {}/docs",
         env!("CARGO_PKG_VERSION"),
         server.url(),
         config.store,
@@ -35,6 +35,7 @@ pub(crate) async fn run(flags: ServeArgs) -> Result<Exit> {
         server.descriptors.limit,
         server.descriptors.connections,
         server.descriptors.reserved(),
+        server.url(),
         server.url(),
     ));
     if let Some(line) = scripts_line(&config.scripts) {

@@ -26,7 +26,7 @@ pub(crate) struct GlobalArgs {
     #[arg(short, long, global = true, value_enum, env = "WINDLASS_OUTPUT")]
     output: Option<OutputFormat>,
     /// Print only ids, one a line.
-    #[arg(short, long, global = true)]
+    #[arg(long, global = true)]
     quiet: bool,
     /// Print whole ids and whole cells in tables.
     #[arg(long, global = true)]
@@ -82,8 +82,8 @@ impl Session {
         if whole.len() >= RUN_ID_CHARS || digits.is_empty() {
             return Ok(whole);
         }
-        let query =
-            RunsQuery { q: Some(digits.to_owned()), limit: Some(PREFIX_LIMIT), ..RunsQuery::default() };
+        let asked = Some(format!("id:{whole}"));
+        let query = RunsQuery { query: asked, limit: Some(PREFIX_LIMIT), ..RunsQuery::default() };
         let found = self.client.runs().list(&query).await?;
         let mut ids = found.items.into_iter().map(|run| run.id).filter(|id| id.starts_with(&whole));
         match (ids.next(), ids.next()) {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use windlass_engine::counter::Seq;
-use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
+use windlass_engine::id::{BulkId, CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
 use windlass_engine::money::Amount;
 use windlass_engine::project::Project;
@@ -16,6 +16,7 @@ use windlass_store::StoreKey;
 use windlass_store::account::{AccountRow, BalanceWaiter, LedgerQuery, LedgerRow, PriceRow};
 use windlass_store::audit::{AuditQuery, AuditRow};
 use windlass_store::blob::FoundBlobs;
+use windlass_store::bulk::{BulkFailure, BulkRow, BulkTarget};
 use windlass_store::commit::{Commit, Committed};
 use windlass_store::flow::{FlowQuery, FlowRow, Publication, Published, VersionRef, VersionRow};
 use windlass_store::hint::Hints;
@@ -26,6 +27,7 @@ use windlass_store::page::{NameRange, Page, Part};
 use windlass_store::queue::{Held, QueueDepth, QueueSettings, Spent};
 use windlass_store::ready::{KeyQuery, KeyRows, ReadyQuery};
 use windlass_store::run::{Journal, RunGroup, RunQuery, RunRef, RunRow, Since};
+use windlass_store::sample::{SampleQuery, SampleRow};
 use windlass_store::schedule::Scheduled;
 use windlass_store::server::ServerRow;
 use windlass_store::service::{LiveService, ServiceRow, WaitingService};
@@ -194,6 +196,9 @@ forward! {
         store_key(name: &str, fresh: StoreKey) -> StoreKey;
         delete_servers(before: Timestamp) -> ();
         delete_workers(before: Timestamp, limit: usize) -> usize;
+        delete_bulks(before: Timestamp, limit: usize) -> usize;
+        delete_samples(before: Timestamp, limit: usize) -> usize;
+        open_bulks(limit: usize) -> Vec<BulkRow>;
         delete_queues(before: Timestamp, limit: usize) -> usize;
     }
     project {
@@ -207,6 +212,12 @@ forward! {
         run(run: RunRef) -> Option<RunRow>;
         runs(query: RunQuery) -> Page<RunRow>;
         count_runs(of: RunGroup, limit: usize) -> usize;
+        count_matching(query: RunQuery, limit: usize) -> Option<usize>;
+        bulk(id: BulkId) -> Option<BulkRow>;
+        bulks(before: Option<BulkId>, limit: usize) -> Vec<BulkRow>;
+        bulk_targets(id: BulkId, part: usize) -> Vec<BulkTarget>;
+        bulk_failures(id: BulkId, limit: usize) -> Vec<BulkFailure>;
+        samples(query: SampleQuery) -> Vec<SampleRow>;
         job(job: JobId) -> Option<JobRow>;
         jobs(query: JobQuery) -> Page<JobRow>;
         attempts(job: JobId, after: u32, limit: usize) -> Vec<Attempt>;
@@ -233,6 +244,9 @@ forward! {
     }
     save {
         open_account(id: &str, name: &str, now: Timestamp);
+        create_bulk(row: BulkRow, targets: Vec<Vec<BulkTarget>>);
+        save_bulk(row: BulkRow, failures: Vec<BulkFailure>);
+        save_samples(rows: Vec<SampleRow>);
         set_price(row: PriceRow);
         delete_price(service: &str);
         save_service(row: ServiceRow);

@@ -7,8 +7,8 @@ use std::pin::Pin;
 use windlass_store::{Durability, Sqlite, Store};
 
 use crate::suite::{
-    accounts, blobs, children, dead_letters, flows, jobs, keys, outboxes, queues, records, replays, rounds,
-    runs, schedules,
+    accounts, blobs, bulks, children, dead_letters, flows, jobs, keys, outboxes, queues, records, replays,
+    rounds, runs, schedules,
 };
 
 type Fill = for<'s> fn(&'s dyn Store) -> Pin<Box<dyn Future<Output = ()> + 's>>;
@@ -66,6 +66,8 @@ pub fn store_fillers() -> impl Iterator<Item = StoreFiller> {
         accounts::a_charge_is_closed_once
         outboxes::a_message_is_not_delivered_before_its_time
         schedules::a_manual_firing_is_not_a_slot
+        bulks::a_bulk_action_keeps_its_targets_and_its_progress
+        bulks::samples_are_replaced_read_by_time_and_forgotten
         records::workers_register_beat_and_are_found
         records::a_key_of_the_store_is_made_once
         records::prices_and_queue_settings_are_replaced

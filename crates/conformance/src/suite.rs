@@ -5,6 +5,7 @@
 
 pub mod accounts;
 pub mod blobs;
+pub mod bulks;
 pub mod children;
 pub mod commits;
 pub mod dead_letters;
@@ -107,6 +108,8 @@ macro_rules! conformance {
                 a_cursor_of_another_list_is_refused
                 jobs_are_found_by_every_field
                 jobs_page_through_everything_once
+                tests_narrow_a_list_by_every_condition
+                runs_are_counted_up_to_a_limit_where_an_index_answers
             ]
             jobs: [
                 a_job_reads_back_as_it_was_written
@@ -201,6 +204,12 @@ macro_rules! conformance {
             ]
             set_back: [
                 stored_times_that_are_ahead_are_set_back
+            ]
+            bulks: [
+                a_bulk_action_keeps_its_targets_and_its_progress
+                bulk_actions_are_listed_and_forgotten
+                bulk_actions_of_another_project_are_not_seen
+                samples_are_replaced_read_by_time_and_forgotten
             ]
             records: [
                 servers_beat_and_an_old_epoch_is_refused

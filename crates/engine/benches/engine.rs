@@ -21,16 +21,26 @@ use windlass_engine::event::Event;
 use windlass_engine::expr::{cel, json as operators};
 use windlass_engine::input::Input;
 use windlass_engine::journal::Entry;
+use windlass_engine::layout::{self, Direction};
 use windlass_engine::meter::Meter;
 use windlass_engine::reference::{Facts, Root};
 use windlass_engine::run::Run;
 use windlass_engine::time::Timestamp;
 
-criterion_group!(benches, runs, fans, long_runs, replay, compiling, conditions, entries);
+criterion_group!(benches, runs, fans, long_runs, replay, compiling, conditions, entries, layouts);
 criterion_main!(benches);
 
 fn one_param() -> Map<String, Value> {
     Map::from_iter([("x".to_owned(), json!("hello"))])
+}
+
+fn layouts(c: &mut Criterion) {
+    for (name, plan) in [
+        ("layout/layers-1000", plan_of(&shapes::dag_layers(1_000, 10))),
+        ("layout/chain-1000", plan_of(&shapes::graph_chain(1_000))),
+    ] {
+        c.bench_function(name, |b| b.iter(|| layout::layout(&plan, Direction::LeftRight)));
+    }
 }
 
 fn runs(c: &mut Criterion) {

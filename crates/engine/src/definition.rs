@@ -11,6 +11,7 @@ mod payer;
 mod reader;
 mod refs;
 mod source;
+pub mod source_map;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ use crate::plan::{Form, Payer, Plan, Priority, Scope, Variable};
 use crate::problem::Problem;
 use reader::{Fields, Reader, a_kind_of};
 
+pub use graph::shared_paths::with_shared_paths;
 pub(crate) use reader::{at_index, at_key};
 pub(crate) use refs::of_node;
 pub use steps::{ExpandedTask, Expansion, expand};
@@ -76,7 +78,7 @@ fn refused(problem: Problem) -> Compiled {
 
 fn compile_owned(definition: Value, strictness: Strictness) -> Compiled {
     let mut reader = Reader::new(strictness);
-    let flow = Flow::read(&definition, "$", 1, &mut reader);
+    let flow = Flow::read(&definition, "$", 1, NodeDoers::new(), &mut reader);
     let form = flow.as_ref().map(|flow| flow.form);
     let plan = match flow {
         Some(Flow { form, title, root: Some(root), variables, priority, stopped, payer })
@@ -89,6 +91,9 @@ fn compile_owned(definition: Value, strictness: Strictness) -> Compiled {
     };
     Compiled { plan, problems: reader.problems.into_list(), form, definition }
 }
+
+/// Fields that say who works, by the key of the node that they are given to.
+type NodeDoers = BTreeMap<String, graph::calls::Doer>;
 
 /// A definition or a flow inside one.
 struct Flow {
@@ -103,7 +108,8 @@ struct Flow {
 
 impl Flow {
     /// Reads a flow of any form. `depth` counts scopes, the outermost being 1.
-    fn read(value: &Value, path: &str, depth: usize, reader: &mut Reader) -> Option<Flow> {
+    /// `doers`: fields that the node around the flow gives to nodes of it.
+    fn read(value: &Value, path: &str, depth: usize, doers: NodeDoers, reader: &mut Reader) -> Option<Flow> {
         if !reader.admit_depth(depth, path) {
             return None;
         }
@@ -121,7 +127,13 @@ impl Flow {
         };
         fields.text("description", reader);
         match form {
-            Form::Graph => flow.root = graph::scope(&mut fields, depth, reader),
+            Form::Graph => flow.root = graph::scope(&mut fields, depth, doers, reader),
+            Form::Dag | Form::Steps if !doers.is_empty() => {
+                for doer in doers.values() {
+                    doer.warn_of_idle("has no effect: the subflow is not of the graph form", reader);
+                }
+                return Flow::read(value, path, depth, NodeDoers::new(), reader);
+            }
             Form::Dag => {
                 let declared = dag::variables(&mut fields, depth, reader);
                 flow.root = dag::scope(&mut fields, depth, declared.names, reader);

@@ -21,6 +21,8 @@ pub enum Effect {
     Call(Box<CallSpec>),
     /// The worker of this call should stop; an answer is no longer needed, or only as a confirmation.
     Cancel { node: NodePath, fence: Fence, exec: Exec },
+    /// This call should not begin: unless a worker, a function or a script has it, it ends as canceled.
+    Withdraw { node: NodePath, fence: Fence, exec: Exec },
     /// Post this to the ledger, in the same commit.
     Move { account: String, movement: Movement },
     /// The run ended: tell the run that waits for it.

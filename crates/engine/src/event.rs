@@ -131,6 +131,15 @@ pub enum Event {
         /// The names of the branches of a fan, when only the run knew them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         names: Vec<String>,
+        /// A fan without a strategy runs all its branches. Absent in older journals: there it gave up at the first
+        /// failure.
+        #[serde(default, skip_serializing_if = "is_false")]
+        all: bool,
+    },
+    /// Something inside this place failed and nothing there caught it. Nothing more begins inside; the place fails when
+    /// the calls in hand have ended.
+    Draining {
+        node: NodePath,
     },
     /// One turn of a loop ended with these outputs.
     Turned {

@@ -51,8 +51,8 @@ pub fn call(
 ) -> Option<FunctionOutcome> {
     let outcome = match name {
         "mul" => multiply(input, params),
-        "upper" => text_of("upper", input).map(|text| text.to_uppercase().into()),
-        "lower" => text_of("lower", input).map(|text| text.to_lowercase().into()),
+        "upper" => text_of("upper", input, params).map(|text| text.to_uppercase().into()),
+        "lower" => text_of("lower", input, params).map(|text| text.to_lowercase().into()),
         "sum" => sum(input),
         "route" => route(params),
         "log_result" | "echo" => Ok(input.clone()),
@@ -106,7 +106,9 @@ fn sum(input: &Value) -> Result<Value, String> {
     total.to_json().ok_or_else(|| "the sum is too large for a number".to_owned())
 }
 
-fn text_of<'a>(name: &str, input: &'a Value) -> Result<&'a str, String> {
+/// The input; without one, `params.text`.
+fn text_of<'a>(name: &str, input: &'a Value, params: &'a dyn FunctionParams) -> Result<&'a str, String> {
+    let input = if input.is_null() { params.get("text").unwrap_or(input) } else { input };
     input.as_str().ok_or_else(|| format!("{name} needs a string as its input, not {}", a_type(input)))
 }
 
@@ -184,6 +186,15 @@ mod tests {
             }
             other => panic!("{name}: {other:?}"),
         }
+    }
+
+    #[test]
+    fn text_comes_from_the_params_where_there_is_no_input() {
+        check("upper", Value::Null, json!({"text": "loud"}), json!("LOUD"));
+        check("lower", Value::Null, json!({"text": "CALM"}), json!("calm"));
+        check("upper", json!("input"), json!({"text": "params"}), json!("INPUT"));
+        refused("upper", Value::Null, json!({}), "not null");
+        refused("upper", Value::Null, json!({"text": 3}), "not a number");
     }
 
     #[test]

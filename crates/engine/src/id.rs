@@ -34,6 +34,21 @@ macro_rules! id {
             pub const fn uuid(self) -> Uuid {
                 self.0
             }
+
+            /// The first and the last id that begin with this text: hexadecimal digits, with or without the prefix of
+            /// the kind. `None` = no id begins so.
+            pub fn range(beginning: &str) -> Option<(Self, Self)> {
+                let digits = beginning.strip_prefix(concat!($prefix, "_")).unwrap_or(beginning);
+                let digits: String = digits.chars().filter(|c| *c != '-').collect();
+                if digits.is_empty() || digits.len() > 32 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+                    return None;
+                }
+                let filled = |fill: &str| {
+                    let text = format!("{digits}{}", fill.repeat(32 - digits.len()));
+                    u128::from_str_radix(&text, 16).ok().map(|n| Self(Uuid::from_u128(n)))
+                };
+                Some((filled("0")?, filled("f")?))
+            }
         }
 
         impl fmt::Display for $name {
@@ -91,6 +106,9 @@ id!(
 id!(
     /// A rule that starts a job or a run at certain times.
     ScheduleId, "sched");
+id!(
+    /// One action on many runs.
+    BulkId, "bulk");
 id!(
     /// One mutating command, written in the same transaction as its changes, so that an unknown outcome can be
     /// looked up instead of guessed.

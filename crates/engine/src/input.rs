@@ -182,6 +182,30 @@ pub enum Refusal {
     Bad(Vec<Problem>),
 }
 
+impl Refusal {
+    /// One stable word, the same as in responses of the API.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Refusal::NotStarted => "not_started",
+            Refusal::AlreadyStarted => "already_started",
+            Refusal::Ended { .. } => "run_ended",
+            Refusal::StillOpen { .. } => "run_open",
+            Refusal::Canceling => "run_canceling",
+            Refusal::UnknownNode(_) => "unknown_node",
+            Refusal::Stale { .. } => "stale_lease",
+            Refusal::NotWaiting { .. } => "not_waiting",
+            Refusal::NoApproval => "no_approval",
+            Refusal::WhichApproval(_) => "which_approval",
+            Refusal::NotAssigned { .. } => "not_assigned",
+            Refusal::NotRunYet(_) => "not_run_yet",
+            Refusal::NothingToRetry => "nothing_to_retry",
+            Refusal::AgainByParent { .. } | Refusal::BudgetOfParent { .. } => "of_parent",
+            Refusal::Reserved(_) => "reserved_key",
+            Refusal::Bad(_) => "invalid_input",
+        }
+    }
+}
+
 fn list(problems: &[Problem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }

@@ -42,6 +42,7 @@ pub fn line(event: &Event) -> Option<EventLine> {
         | Event::Dropped { node }
         | Event::Judged { node, .. }
         | Event::Opened { node, .. }
+        | Event::Draining { node }
         | Event::Turned { node, .. }
         | Event::Waiting { node, .. }
         | Event::Billed { node, .. }
@@ -99,6 +100,7 @@ fn said(event: &Event) -> Option<(Level, String)> {
         Event::Judged { dead, .. } if dead.is_empty() => None,
         Event::Judged { dead, .. } => Some((Level::Info, format!("edges not taken: {}", dead.len()))),
         Event::Opened { .. } => info("opened"),
+        Event::Draining { .. } => warn("failed inside: calls in hand may end, nothing more begins"),
         Event::Turned { index, .. } => Some((Level::Info, format!("turn {index} ended"))),
         Event::Waiting { wait, .. } => Some(awaited(wait)),
         Event::Signaled { key, .. } => Some((Level::Info, format!("signal: {key}"))),

@@ -92,6 +92,7 @@ impl Meter {
             | Event::Dropped { .. }
             | Event::Judged { .. }
             | Event::Opened { .. }
+            | Event::Draining { .. }
             | Event::Waiting { .. }
             | Event::Decided { .. }
             | Event::Canceling { .. }

@@ -140,6 +140,8 @@ pub enum OnFailure {
     /// The scope fails at once; running nodes are canceled.
     #[default]
     Stop,
+    /// The scope fails when the calls in hand have ended; nothing else is waited for.
+    Drain,
     /// Independent nodes finish first; then the scope fails.
     Continue,
 }
@@ -293,7 +295,9 @@ pub enum Body {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
+    /// None was given: all branches run, and the node fails if one of them did.
     #[default]
+    All,
     FailFast,
     CollectErrors,
     IgnoreErrors,

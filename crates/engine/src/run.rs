@@ -12,6 +12,7 @@ pub(crate) mod apply;
 mod calls;
 mod cost;
 pub mod decide;
+mod draining;
 mod dry_run;
 mod effects;
 pub(crate) mod facts;
@@ -106,6 +107,9 @@ pub struct Run {
     /// Calls parked for want of money, each with the amount it needs.
     #[serde(default, skip_serializing_if = "Parked::is_empty")]
     pub(crate) parked: Parked,
+    /// Places that fail when the calls in hand there have ended, each with the number of those calls.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) draining: BTreeMap<NodePath, usize>,
     /// Nodes that may be entered although the run is paused or advanced by hand.
     #[serde(default)]
     pub(crate) allowance: u32,
@@ -177,6 +181,7 @@ impl Run {
             wakes: BTreeSet::new(),
             waits: Waits::default(),
             parked: Parked::default(),
+            draining: BTreeMap::new(),
             allowance: 0,
             n_granted: 0,
             look: Look::default(),

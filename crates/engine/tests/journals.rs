@@ -27,7 +27,7 @@ use windlass_engine::plan::{Body, Branches, NodeKind, Plan, Scope};
 use windlass_engine::run::Run;
 use windlass_engine::time::Timestamp;
 
-const EVENTS: [&str; 27] = [
+const EVENTS: [&str; 28] = [
     "started",
     "entered",
     "granted",
@@ -40,6 +40,7 @@ const EVENTS: [&str; 27] = [
     "dropped",
     "judged",
     "opened",
+    "draining",
     "turned",
     "waiting",
     "signaled",
@@ -129,6 +130,7 @@ fn name(event: &Event) -> &'static str {
         Event::Dropped { .. } => "dropped",
         Event::Judged { .. } => "judged",
         Event::Opened { .. } => "opened",
+        Event::Draining { .. } => "draining",
         Event::Turned { .. } => "turned",
         Event::Waiting { .. } => "waiting",
         Event::Signaled { .. } => "signaled",

@@ -277,8 +277,9 @@ fn states_of_a_run_are_shown_on_its_graph() {
     let plan = plan_of(&json!({"start": "check", "nodes": {
         "check": {"kind": "choice", "choice_cases": [{"action": "ok", "expr": {"exists": "$params.x"}}], "default_action": "bad"},
         "each": {"kind": "foreach", "subflow": {"start": "in", "nodes": {"in": {"service": "work"}}, "edges": []}},
+        "late": {"service": "work"},
         "stop": {"service": "work", "title": "<script>alert('</title>')</script>"}},
-        "edges": [{"from": "check", "action": "ok", "to": "each"}, {"from": "check", "action": "bad", "to": "stop"}]}));
+        "edges": [{"from": "stop", "to": "late"}, {"from": "check", "action": "ok", "to": "each"}, {"from": "check", "action": "bad", "to": "stop"}]}));
     let drawn = layout(&plan, Direction::LeftRight);
     let state = |status, action| NodeOverlay { status, action, attempts: 1 };
     let states = [
@@ -287,11 +288,22 @@ fn states_of_a_run_are_shown_on_its_graph() {
         ("each/0/in", state("completed", None)),
         ("each/1/in", state("retrying", None)),
         ("each/2/in", state("running", None)),
-        ("stop", state("pending", None)),
+        ("stop", state("skipped", None)),
+        ("late", state("completed", None)),
         ("of/another/flow", state("failed", None)),
     ];
     let overlay = Overlay::new(&drawn, states);
-    assert_eq!(overlay.edges, [EdgeState::Taken, EdgeState::NotTaken]);
+    let states: Vec<(&str, EdgeState)> =
+        drawn.edges.iter().map(|edge| &*edge.id).zip(overlay.edges.iter().copied()).collect();
+    // A node that was skipped leads nowhere, also where another edge led to the same place.
+    assert_eq!(
+        states,
+        [
+            ("check>each", EdgeState::Taken),
+            ("check>stop", EdgeState::NotTaken),
+            ("stop>late", EdgeState::NotTaken)
+        ]
+    );
     let text = svg(&drawn, "flow", Some(&overlay));
     for part in [
         r#"class="node ok start""#,

@@ -106,6 +106,11 @@ impl Calls {
         self.state().open.cancel(run, fence);
     }
 
+    /// Cancels a call that this server makes, unless a worker or a script has it already.
+    pub(crate) fn withdraw(&self, run: RunId, fence: Fence) {
+        self.state().open.withdraw(run, fence);
+    }
+
     /// Whether this server makes the call now.
     pub(crate) fn holds(&self, run: RunId, fence: Fence) -> bool {
         self.state().open.holds(run, fence)

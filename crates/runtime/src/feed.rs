@@ -30,6 +30,26 @@ pub struct RunUpdate {
     pub node: Option<NodePath>,
 }
 
+/// Changes of jobs that became durable in one commit.
+#[derive(Debug, Clone, Default)]
+pub struct WorkUpdate {
+    /// Runs whose calls these jobs carry.
+    pub runs: Vec<RunId>,
+    /// Whether a job became a dead letter.
+    pub has_dead_letters: bool,
+}
+
+/// Changes of jobs, as one watcher receives them.
+#[derive(Debug)]
+pub struct WorkUpdates(broadcast::Receiver<Arc<WorkUpdate>>);
+
+impl WorkUpdates {
+    /// The next change. `Lagged` = some were missed.
+    pub async fn recv(&mut self) -> Result<Arc<WorkUpdate>, RecvError> {
+        self.0.recv().await
+    }
+}
+
 /// Durable changes, as one watcher receives them.
 #[derive(Debug)]
 pub struct RunUpdates(broadcast::Receiver<Option<Arc<RunUpdate>>>);
@@ -70,18 +90,37 @@ pub(crate) struct Feed {
     /// The last entry that was sent, by run, on a shared store: a change arrives twice there, from its commit and from
     /// the store.
     told: Option<Mutex<HashMap<RunId, Seq>>>,
+    work: broadcast::Sender<Arc<WorkUpdate>>,
     ends: Mutex<HashMap<RunId, Vec<oneshot::Sender<RunStatus>>>>,
 }
 
 impl Feed {
     pub(crate) fn new(is_shared: bool) -> Self {
         let told = is_shared.then(Mutex::default);
-        Feed { all: broadcast::channel(BEHIND_MAX).0, told, ends: Mutex::default() }
+        Feed {
+            all: broadcast::channel(BEHIND_MAX).0,
+            told,
+            work: broadcast::channel(BEHIND_MAX).0,
+            ends: Mutex::default(),
+        }
     }
 
     /// Everything from now on.
     pub(crate) fn subscribe(&self) -> RunUpdates {
         RunUpdates(self.all.subscribe())
+    }
+
+    /// All changes of jobs from now on.
+    pub(crate) fn subscribe_to_work(&self) -> WorkUpdates {
+        WorkUpdates(self.work.subscribe())
+    }
+
+    /// Jobs have changed.
+    pub(crate) fn tell_work(&self, change: impl FnOnce() -> WorkUpdate) {
+        if self.work.receiver_count() > 0 {
+            // An empty list of watchers is no error.
+            drop(self.work.send(Arc::new(change())));
+        }
     }
 
     /// Whether a watcher follows this run.

@@ -39,6 +39,7 @@ use windlass_store::page::NameRange;
 use windlass_store::queue::QueueDepth;
 
 use crate::calls::log::Log;
+use crate::feed::{WorkUpdate, WorkUpdates};
 use crate::keyed_lock::KeyedLocks;
 use crate::part::{RuntimePart, part};
 use crate::{RuntimeError, Settings};
@@ -257,6 +258,19 @@ impl Jobs {
         Ok(queues)
     }
 
+    /// Every change of jobs that becomes durable on this server from now on.
+    pub fn changes(&self) -> WorkUpdates {
+        self.feed().subscribe_to_work()
+    }
+
+    /// Tells watchers that these changes of jobs have become durable.
+    fn tell_watchers(&self, changes: &[JobChange]) {
+        self.feed().tell_work(|| WorkUpdate {
+            runs: changes.iter().filter_map(|change| Some(change.origin.call.as_ref()?.run)).collect(),
+            has_dead_letters: changes.iter().any(|change| change.job.is_dead_letter()),
+        });
+    }
+
     /// These changes of jobs have become durable.
     pub(crate) fn committed_jobs(&self, changes: &[JobChange]) {
         self.schedules().on_jobs_changed(changes);
@@ -265,6 +279,7 @@ impl Jobs {
         let ended = ended.into_iter().map(|change| (change.job.id, change.expected_rev.next()));
         self.state().dispatch.ended(ended);
         self.stats().record_jobs(changes, self.clock().now());
+        self.tell_watchers(changes);
         if !open.is_empty() {
             self.state().offer_rows(open.into_iter().cloned().map(written));
         }

@@ -5,6 +5,7 @@
 //! and only then answered and acted upon.
 
 pub mod body_budget;
+pub mod bulks;
 pub mod clock;
 pub mod error;
 pub mod grant;

@@ -11,6 +11,7 @@ use windlass_store::Store;
 use windlass_store::run::Owner;
 
 use crate::Settings;
+use crate::bulks::BulksState;
 use crate::calls::{Calls, CallsState};
 use crate::clock::Clock;
 use crate::cluster::{Cluster, ClusterState};
@@ -29,6 +30,7 @@ use crate::workers::{Workers, WorkersState};
 pub(crate) struct Inner {
     pub(crate) ctx: Ctx,
     pub(crate) runs: RunsState,
+    pub(crate) bulks: BulksState,
     pub(crate) calls: CallsState,
     pub(crate) jobs: JobsState,
     pub(crate) workers: WorkersState,

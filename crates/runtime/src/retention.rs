@@ -9,6 +9,7 @@ use windlass_store::StoreError;
 use windlass_store::store::Retained;
 
 use crate::part::{RuntimePart, part};
+use crate::stats::SAMPLES_KEPT;
 
 /// When it is done first: a server that starts has more urgent things to do.
 const FIRST_DELAY: Duration = Duration::from_secs(60);
@@ -24,6 +25,11 @@ const PAUSE: Duration = Duration::from_millis(100);
 const RETAIN_MIN: Duration = Duration::from_secs(3_600);
 /// How long a server without heartbeats is kept: long after others have taken over its calls.
 const SERVER_RETAIN: Duration = Duration::from_secs(24 * 3_600);
+
+/// How long bulk actions are kept after their end.
+const BULK_RETAIN: Duration = Duration::from_secs(7 * 86_400);
+/// Bulk actions that are deleted at once: each may have many targets.
+const BULKS_MAX: usize = 10;
 
 part! {
     /// Deletion of old rows. It keeps no state.
@@ -64,6 +70,7 @@ impl Retention {
     async fn forget_old(&self) -> Result<(), StoreError> {
         self.forget_workers().await?;
         self.forget_queues().await?;
+        self.forget_samples_and_bulks().await?;
         self.store().delete_servers(self.ago(SERVER_RETAIN)).await?;
         let Some(retain_for) = self.settings().retain_for else { return Ok(()) };
         let before = self.ago(retain_for.max(RETAIN_MIN));
@@ -94,6 +101,21 @@ impl Retention {
                 return Ok(());
             }
         }
+    }
+
+    /// Forgets samples of charts, and bulk actions that ended.
+    async fn forget_samples_and_bulks(&self) -> Result<(), StoreError> {
+        while self.store().delete_samples(self.ago(SAMPLES_KEPT), BATCH_MAX).await? == BATCH_MAX {
+            if self.pause().await.is_break() {
+                return Ok(());
+            }
+        }
+        while self.store().delete_bulks(self.ago(BULK_RETAIN), BULKS_MAX).await? == BULKS_MAX {
+            if self.pause().await.is_break() {
+                return Ok(());
+            }
+        }
+        Ok(())
     }
 
     /// Forgets queues that have neither settings nor jobs.

@@ -14,6 +14,7 @@ mod timer;
 mod tree;
 
 mod report;
+mod search;
 mod start;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,6 +54,7 @@ const REVIVE_DELAY: Duration = Duration::from_secs(5);
 const UNREADABLE_MAX: usize = 1_000;
 
 pub use report::{CallEnd, ReportError};
+pub use search::{RunCount, RunSelection, SelectError};
 pub use start::{FlowStart, FlowStarted, VersionChoiceError};
 
 /// A run to be started.

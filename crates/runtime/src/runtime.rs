@@ -12,6 +12,7 @@ use windlass_store::hint::Hints;
 use windlass_store::run::Owner;
 
 use crate::body_budget::BodyBudget;
+use crate::bulks::{Bulks, BulksState};
 use crate::calls::{Calls, CallsState};
 use crate::clock::Clock;
 use crate::cluster::{Cluster, ClusterState, Membership};
@@ -26,7 +27,7 @@ use crate::retention::Retention;
 use crate::runs::outbox::OutboxDelivery;
 use crate::runs::{Runs, RunsState};
 use crate::schedules::{Schedules, SchedulesState};
-use crate::stats::{Activity, Stats};
+use crate::stats::{Activity, Sampler, Stats};
 use crate::workers::{Workers, WorkersState, ttl_ms};
 use crate::{RuntimeError, Settings};
 
@@ -49,6 +50,7 @@ pub struct Runtime {
 struct Owners {
     inner: Arc<Inner>,
     runs: Runs,
+    bulks: Bulks,
     calls: Calls,
     jobs: Jobs,
     workers: Workers,
@@ -113,6 +115,7 @@ impl Runtime {
     ) -> Runtime {
         let inner = Inner {
             runs: RunsState::default(),
+            bulks: BulksState::default(),
             calls: CallsState::new(&settings),
             jobs: JobsState::new(&settings, store.is_shared()),
             workers: WorkersState::new(&settings),
@@ -125,6 +128,7 @@ impl Runtime {
         let inner = Arc::new(inner);
         let owners = Owners {
             runs: Runs::of(&inner),
+            bulks: Bulks::of(&inner),
             calls: Calls::of(&inner),
             jobs: Jobs::of(&inner),
             workers: Workers::of(&inner),
@@ -144,6 +148,8 @@ impl Runtime {
         }
         tasks.spawn(self.cluster().clone().heartbeat_loop());
         tasks.spawn(self.runs().clone().run_timers());
+        tasks.spawn(self.bulks().clone().work_loop());
+        tasks.spawn(Sampler::of(inner).sample_loop());
         tasks.spawn(self.runs().clone().poll_due());
         tasks.spawn(OutboxDelivery::of(inner).poll_outbox());
         tasks.spawn(self.runs().clone().evict_idle_runs());
@@ -184,6 +190,11 @@ impl Runtime {
         &self.owners.runs
     }
 
+    /// The owner of bulk actions.
+    pub fn bulks(&self) -> &Bulks {
+        &self.owners.bulks
+    }
+
     /// The owner of calls, functions and services.
     pub fn calls(&self) -> &Calls {
         &self.owners.calls
@@ -212,6 +223,11 @@ impl Runtime {
     /// Figures of this server.
     pub fn activity(&self) -> Activity {
         Activity::of(self.inner())
+    }
+
+    /// Time series for charts.
+    pub fn sampler(&self) -> Sampler {
+        Sampler::of(self.inner())
     }
 
     /// The owner of this server's place among others.

@@ -9,6 +9,7 @@ mod histogram;
 mod open_calls;
 mod process;
 mod queue_windows;
+mod sample;
 mod state;
 mod window;
 
@@ -33,6 +34,7 @@ pub use histogram::{DurationStats, Percentiles};
 use open_calls::NodeProgress;
 pub use process::ProcessUsage;
 use queue_windows::QueueWindows;
+pub use sample::{EventFigures, SAMPLE_MS, SAMPLES_KEPT, SampleFigures, Sampler, SeriesPoint};
 use state::{CallJobs, CommittedRun, StatsState};
 pub use window::{EventCounts, RecentActivity, WindowStats};
 

@@ -23,7 +23,7 @@ use windlass_runtime::runs::flow::{FlowSpec, VersionSpec};
 use windlass_runtime::{Runtime, ScriptPolicy, Settings};
 use windlass_store::Memory;
 use windlass_store::flow::VersionStatus;
-use windlass_store::log::LogsOf;
+use windlass_store::log::{LogRow, LogsOf};
 use windlass_store::run::RunStatus;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -94,7 +94,9 @@ async fn ended(server: &Runtime, run: RunId) -> ScriptRun {
     let view = server.runs().view(run).await.unwrap().unwrap();
     let node = view.state.root.node(0);
     let logs = server.store().logs(server.project(), run, LogsOf::Attempt(node.fence)).await.unwrap();
-    let lines = logs.iter().flat_map(|log| log.text.lines().map(str::to_owned));
+    let of_text = |log: &LogRow| log.text.lines().map(str::to_owned).collect::<Vec<_>>();
+    let of_lines = |log: &LogRow| log.lines.iter().map(|line| line.message.clone()).collect::<Vec<_>>();
+    let lines = logs.iter().flat_map(|log| [of_text(log), of_lines(log)].concat());
     assert_eq!(status == RunStatus::Failed, node.fault.is_some(), "{node:?}");
     ScriptRun {
         output: node.output.as_deref().cloned().unwrap_or_default(),

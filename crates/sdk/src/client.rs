@@ -18,6 +18,7 @@
 mod accounts;
 mod approvals;
 mod audit;
+mod bulks;
 mod calls;
 mod dead_letters;
 mod events;
@@ -46,6 +47,7 @@ use crate::error::{ClientError, UNREACHABLE, UNSENDABLE};
 pub use accounts::AccountsApi;
 pub use approvals::ApprovalsApi;
 pub use audit::AuditApi;
+pub use bulks::BulksApi;
 pub use calls::CallsApi;
 pub use dead_letters::DeadLettersApi;
 pub use events::{EventStream, ServerEvent};
@@ -222,7 +224,7 @@ impl Client {
     }
 
     /// Fetches a document that is no JSON.
-    pub(crate) async fn get_text(&self, url: Url) -> Result<String, ClientError> {
+    pub(crate) async fn text(&self, url: Url) -> Result<String, ClientError> {
         let ask = OutgoingRequest::<()> { method: Method::GET, url, body: None, wait: Duration::ZERO };
         let (status, bytes) = self.send_until_answered(&ask, Repeat::Harmless).await?;
         String::from_utf8(bytes).map_err(|_| {

@@ -7,10 +7,12 @@
 mod account;
 mod action;
 mod audit;
+mod bulk;
 mod doctor;
 mod flow;
 mod graph;
 mod job;
+mod overview;
 mod price;
 mod problem;
 mod pull;
@@ -24,6 +26,7 @@ mod stats;
 mod task;
 mod time;
 mod trace;
+mod view;
 mod worker;
 
 use serde::{Deserialize, Serialize};
@@ -34,11 +37,15 @@ pub use account::{
 };
 pub use action::{ApprovalInfo, Cancel, Continue, Decide, NoBody, RerunRequest, Signal};
 pub use audit::{AuditLine, AuditListQuery};
+pub use bulk::{
+    BulkAccepted, BulkAction, BulkAnswer, BulkArgs, BulkDryRun, BulkFailureInfo, BulkInfo, BulkKind,
+    BulkOutcomes, BulkRequest, BulkStatus,
+};
 pub use doctor::{DoctorFinding, DoctorReport, DoctorRequest, PageCheck};
 pub use flow::{
     Definition, DefinitionChange, DefinitionChangeKind, ExpandResponse, ExpandedTaskInfo, FlowDetail,
-    FlowDiff, FlowInfo, FlowRequest, InstantiateRequest, ProblemSeverity, PublishResponse, Validation,
-    ValidationProblem, Version, VersionRequest, VersionSummary,
+    FlowDiff, FlowInfo, FlowRequest, InstantiateRequest, NodeChange, ProblemSeverity, PublishResponse,
+    Validation, ValidationProblem, Version, VersionRequest, VersionSummary, ExampleInfo, ExampleNames, ExamplesLoaded,
 };
 pub use graph::{
     FlowGraph, GraphArea, GraphDirection, GraphEdge, GraphEdgeKind, GraphEdgeWhen, GraphNode, GraphNodeKind,
@@ -48,6 +55,10 @@ pub use job::{
     JobAttempt, JobCost, JobCreated, JobDetail, JobRetry, JobStatus, JobSummary, JobsCreated, JobsQuery,
     NewJob, NewJobs,
 };
+pub use overview::{
+    About, AttentionItem, Overview, OverviewTiles, Series, SeriesQuery, ServerSummary, ServiceDemand,
+    TileCount, WorkerCounts,
+};
 pub use price::{NewPrice, PriceDeleted, PriceInfo};
 pub use problem::{FieldError, PlatformProblem, ProblemDetails};
 pub use pull::{
@@ -55,8 +66,8 @@ pub use pull::{
     ExtendVerdict, FinishRequest, FinishResponse, FinishVerdict, JobResult, LeaseVerdict, ReportResponse,
 };
 pub use query::{
-    ApprovalsQuery, DiffQuery, FlowsQuery, ListOrder, LogsQuery, PageQuery, RunsQuery, StartQuery,
-    StateQuery, WidePageQuery, WorkersQuery,
+    ApprovalsQuery, DiffQuery, EventsQuery, FlowsQuery, ListOrder, LogsQuery, PageQuery, RunsQuery,
+    StartQuery, StateQuery, WidePageQuery, WorkersQuery,
 };
 pub use queue::{
     DeadLetter, DeadLetterGroupInfo, DeadLetterGroups, DeadLetterItem, DeadLetterRefusal, DeadLetters,
@@ -87,6 +98,10 @@ pub use task::{
 pub use time::Time;
 pub use trace::{
     ChangeEvent, EndEvent, JournalEntry, LogLevel, LogLine, NodeAttemptInfo, WaitReason, Why, WorkerLogLine,
+};
+pub use view::{
+    AttemptHead, CountedValue, OutputQuery, RunChanges, RunCounts, RunCountsQuery, RunPage, RunPatch,
+    SearchHit, SearchHits, SearchQuery, ValueHead,
 };
 pub use worker::{Health, Readiness, RefusedWorker, WorkerInfo, WorkerTask, Workers};
 

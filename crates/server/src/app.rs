@@ -14,6 +14,8 @@ use windlass_store::Store;
 use windlass_store::flow::{FlowRef, FlowRow, VersionRef};
 use windlass_store::run::{RunRef, RunRow, Since};
 
+use crate::ExampleFlow;
+use crate::live::EventHub;
 use crate::problem::{ApiError, ApiResult, Code};
 
 /// Versions whose names are remembered; all are forgotten when there are more, and asked for again.
@@ -27,6 +29,8 @@ pub(crate) struct App {
     pub(crate) runtime: Runtime,
     /// Canceled when the server stops listening: streams end then.
     pub(crate) closing: CancellationToken,
+    pub(crate) hub: EventHub,
+    pub(crate) examples: Arc<[ExampleFlow]>,
     labels: Arc<Mutex<HashMap<VersionId, Arc<VersionLabel>>>>,
 }
 
@@ -38,8 +42,8 @@ pub(crate) struct VersionLabel {
 }
 
 impl App {
-    pub(crate) fn new(runtime: Runtime, closing: CancellationToken) -> Self {
-        App { runtime, closing, labels: Arc::default() }
+    pub(crate) fn new(runtime: Runtime, closing: CancellationToken, examples: &[ExampleFlow]) -> Self {
+        App { runtime, closing, hub: EventHub::default(), examples: examples.into(), labels: Arc::default() }
     }
 
     pub(crate) fn store(&self) -> &dyn Store {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::Extension;
 use axum::extract::{FromRequestParts, MatchedPath, Query, RawPathParams, Request, State};
 use axum::http::request::Parts;
-use axum::http::{StatusCode, Uri};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::Response;
 use serde_json::{Map, Value, json};
@@ -20,7 +20,8 @@ use windlass_store::worker::WorkerAddress;
 
 use crate::extract::ClientAddress;
 use crate::guard;
-use crate::problem::Code;
+use crate::live::EventHub;
+use crate::problem::{ApiResult, Code};
 use request::{BodyNotes, plain};
 
 pub(crate) use request::{ACTOR, NotesSlot};
@@ -44,16 +45,23 @@ pub(crate) fn made(id: &str) -> Extension<CreatedId> {
     Extension(CreatedId(id.to_owned()))
 }
 
+/// The name that the caller gave itself.
+pub(crate) fn actor_of(headers: &HeaderMap) -> ApiResult<Option<String>> {
+    request::actor(headers)
+}
+
 /// The state of the audit middleware.
 #[derive(Clone)]
 pub(crate) struct Audit {
     runtime: Runtime,
+    /// Its streams are told of changes.
+    hub: EventHub,
     changes: Arc<AuditTable>,
 }
 
 impl Audit {
-    pub(crate) fn new(runtime: Runtime) -> Self {
-        Audit { runtime, changes: Arc::new(AuditTable::new()) }
+    pub(crate) fn new(runtime: Runtime, hub: EventHub) -> Self {
+        Audit { runtime, hub, changes: Arc::new(AuditTable::new()) }
     }
 }
 
@@ -85,10 +93,16 @@ impl Audit {
             }
             Err(error) => (None, guard::refuse(asked.uri.path(), &error)),
         };
-        let is_look = change.when == AuditCondition::Repairs && !asked.slot.notes().repairs;
+        let notes = asked.slot.notes();
+        let is_look = match change.when {
+            AuditCondition::Repairs => !notes.repairs,
+            AuditCondition::NotDryRun => notes.is_dry_run,
+            AuditCondition::Always => false,
+        };
         if is_look || !is_decided(&response) {
             return response;
         }
+        self.hub.on_change(change.what);
         let line = asked.line(change, actor, &response);
         record(&self.runtime, line, response.status()).await;
         response

@@ -5,6 +5,7 @@
 mod app;
 mod audit;
 mod check;
+mod console;
 pub mod descriptors;
 mod extract;
 mod fields;
@@ -13,9 +14,11 @@ mod host;
 mod ignored;
 mod job;
 mod listen;
+mod live;
 mod native;
 mod openapi;
 mod platform;
+mod prefix;
 pub mod problem;
 pub mod scheduler;
 mod shape;
@@ -26,9 +29,10 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{HeaderValue, Method, header};
-use axum::middleware;
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use tokio_util::sync::CancellationToken;
+use tower::Layer;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 use windlass_runtime::Runtime;
 
@@ -40,6 +44,9 @@ use problem::{ApiError, Code};
 
 pub use listen::client::Network;
 pub use listen::serve;
+
+/// The header that names a request and its response.
+const REQUEST_ID: header::HeaderName = header::HeaderName::from_static("x-request-id");
 
 /// Options of the HTTP server.
 #[derive(Debug, Clone)]
@@ -70,6 +77,15 @@ pub struct Options {
     pub idle_timeout: Duration,
     /// How long connections may take to end once the server stops listening.
     pub grace: Duration,
+    /// Flows that a person may publish for a first look around.
+    pub examples: Vec<ExampleFlow>,
+}
+
+/// A flow with the text of its definition.
+#[derive(Debug, Clone)]
+pub struct ExampleFlow {
+    pub name: String,
+    pub text: String,
 }
 
 impl Default for Options {
@@ -88,6 +104,7 @@ impl Default for Options {
             write_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(60),
             grace: Duration::from_secs(10),
+            examples: Vec::new(),
         }
     }
 }
@@ -103,9 +120,10 @@ pub fn openapi() -> serde_json::Value {
 }
 
 fn build(runtime: Runtime, options: &Options, closing: CancellationToken) -> Router {
-    let app = App::new(runtime.clone(), closing);
+    let app = App::new(runtime.clone(), closing, &options.examples);
     let guard = Guard::new(options, runtime.bodies().clone());
-    let audit = Audit::new(runtime.clone());
+    let audit = Audit::new(runtime.clone(), app.hub.clone());
+    let ids = app.clone();
     let (native, document) = native::routes().merge(platform::routes()).split_for_parts();
     let document = openapi::document(document);
     let asking = Arc::new(openapi::asking(&document));
@@ -113,6 +131,7 @@ fn build(runtime: Runtime, options: &Options, closing: CancellationToken) -> Rou
         .with_state(app)
         .route_layer(middleware::from_fn_with_state(asking, guard::check_query))
         .merge(openapi::routes(document))
+        .merge(console::routes())
         .nest("/api", scheduler::prefixed(runtime.clone()))
         .merge(scheduler::bare(runtime))
         .fallback(nowhere)
@@ -125,13 +144,29 @@ fn build(runtime: Runtime, options: &Options, closing: CancellationToken) -> Rou
     let router = if options.cors.is_empty() { router } else { router.layer(cors(&options.cors)) };
     // A request for an unknown host reaches nothing else, preflights included.
     let router = router.layer(middleware::from_fn_with_state(HostCheck::new(options), host::check));
-    // Around all layers, because every response has it, refusals included.
-    router.layer(middleware::map_response(forbid_sniffing))
+    // The beginning of an id is completed before the router sees the path. Around all layers, because every response has
+    // them, refusals included: the id of the request and the header against sniffing.
+    let router =
+        Router::new().fallback_service(middleware::from_fn_with_state(ids, prefix::complete).layer(router));
+    router.layer(middleware::from_fn(request_id)).layer(middleware::map_response(forbid_sniffing))
 }
 
 /// Keeps browsers from taking a response for another type than its own.
 async fn forbid_sniffing(mut response: Response) -> Response {
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+/// Names every response by the id that the client gave, or by a new one, so that a report of an error can name it too.
+async fn request_id(request: Request, next: Next) -> Response {
+    let is_short = |id: &&HeaderValue| id.len() <= 100 && id.to_str().is_ok_and(|id| !id.trim().is_empty());
+    let given = request.headers().get(REQUEST_ID).filter(is_short).cloned();
+    let id = given.unwrap_or_else(|| {
+        let fresh = uuid::Uuid::now_v7().simple().to_string();
+        HeaderValue::from_str(&fresh).expect("hexadecimal digits fit into a header")
+    });
+    let mut response = next.run(request).await;
+    response.headers_mut().insert(REQUEST_ID, id);
     response
 }
 
@@ -149,10 +184,15 @@ fn cors(origins: &[String]) -> CorsLayer {
             header::AUTHORIZATION,
             header::HeaderName::from_static("last-event-id"),
             audit::ACTOR,
+            REQUEST_ID,
         ])
+        .expose_headers([REQUEST_ID])
 }
 
 async fn nowhere(request: Request) -> Response {
+    if let Some(page) = console::fallback(&request) {
+        return page;
+    }
     let path: String = request.uri().path().chars().take(200).collect();
     ApiError::new(Code::UnknownRoute, format!("there is nothing at `{path}`: see /docs")).into_response()
 }

@@ -4,27 +4,35 @@ mod account;
 mod action;
 mod approval;
 mod audit;
+pub(crate) mod bulk;
 mod call;
 mod definition;
 mod diff;
 mod doctor;
+mod example;
 mod flow;
 mod graph;
 mod health;
 mod job;
 mod log;
 mod metrics;
+pub(crate) mod overview;
 mod price;
 mod pull;
 mod round;
 mod run;
+mod search;
+mod series;
 mod service;
 mod start;
 mod stats;
 mod stream;
 mod template;
 mod trace;
+mod view;
 
+pub(crate) use stats::claim_times;
+pub(crate) use trace::reasons;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -39,6 +47,7 @@ fn flow_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(flow::list, flow::create))
         .routes(routes!(definition::validate))
+        .routes(routes!(example::list, example::load))
         .routes(routes!(definition::expand))
         .routes(routes!(flow::show))
         .routes(routes!(flow::versions, flow::publish))
@@ -54,7 +63,13 @@ fn flow_routes() -> OpenApiRouter<App> {
 fn run_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(run::list))
+        .routes(routes!(run::counts))
+        .routes(routes!(bulk::list, bulk::create))
+        .routes(routes!(bulk::show))
+        .routes(routes!(bulk::cancel))
         .routes(routes!(run::show))
+        .routes(routes!(view::view))
+        .routes(routes!(view::output))
         .routes(routes!(graph::run))
         .routes(routes!(round::state))
         .routes(routes!(round::state_diff))
@@ -102,6 +117,10 @@ fn work_routes() -> OpenApiRouter<App> {
         .routes(routes!(service::list))
         .routes(routes!(service::show, service::set))
         .routes(routes!(doctor::examine))
+        .routes(routes!(overview::show))
+        .routes(routes!(overview::about))
+        .routes(routes!(series::series))
+        .routes(routes!(search::search))
         .routes(routes!(audit::list))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))

@@ -1,14 +1,13 @@
-//! The OpenAPI document of every surface, and pages for people.
+//! The OpenAPI document of every surface.
 //!
 //! The native surface is in it by construction: a route cannot be added without its description. The scheduler
 //! surface is described by a table, which a test holds to its routes.
 
-mod page;
-
 use std::collections::BTreeSet;
 
-use axum::http::header::{ACCEPT, CONTENT_SECURITY_POLICY, CONTENT_TYPE, VARY};
-use axum::http::{HeaderMap, HeaderValue};
+use axum::extract::Request;
+use axum::http::HeaderValue;
+use axum::http::header::VARY;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
@@ -17,7 +16,7 @@ use utoipa::PartialSchema;
 use utoipa::openapi::OpenApi;
 use windlass_sdk::contract::{FieldError, PlatformProblem, ProblemDetails};
 
-use crate::{audit, guard, scheduler};
+use crate::{audit, console, guard, scheduler};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -32,28 +31,19 @@ const CHOICES: &[(&str, &[&str])] = &[
     ("NewSchedule", &["task", "task_template_id", "flow"]),
 ];
 
-/// The document and the pages made from it.
+/// The document, and the links to it.
 pub(crate) fn routes(document: Value) -> Router {
-    let docs = page::document(&document);
-    let errors = page::errors();
-    Router::new()
-        .route("/", get(root))
-        .route("/openapi.json", get(async move || Json(document.clone())))
-        .route("/docs", get(async move || html(docs.clone())))
-        .route("/docs/errors", get(async move || html(errors.clone())))
-        .route("/docs/style.css", get(async || text(page::STYLE.to_owned(), "text/css; charset=utf-8")))
+    Router::new().route("/", get(root)).route("/openapi.json", get(async move || Json(document.clone())))
 }
 
-/// The front page: HTML for a browser, JSON for other clients.
-async fn root(headers: HeaderMap) -> Response {
-    let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-    let mut response = if accept.contains("text/html") {
-        html(page::front(VERSION))
-    } else {
-        let links = json!({ "name": "windlass", "version": VERSION, "docs": "/docs",
-            "errors": "/docs/errors", "openapi": "/openapi.json", "api": "/api/v1" });
-        Json(links).into_response()
-    };
+/// The front page: the console for a browser, links for other clients.
+async fn root(request: Request) -> Response {
+    if console::wants_page(request.headers()) {
+        return console::shell(request).await;
+    }
+    let links = json!({ "name": "windlass", "version": VERSION, "console": "/ui/", "docs": "/docs",
+        "errors": "/docs/errors", "openapi": "/openapi.json", "api": "/api/v1" });
+    let mut response = Json(links).into_response();
     response.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
     response
 }
@@ -184,9 +174,10 @@ fn own_paths() -> Map<String, Value> {
     [
         ("/", page("Front page", "text/html", text())),
         ("/openapi.json", page("This document", "application/json", json!({ "type": "object" }))),
-        ("/docs", page("This document for people", "text/html", text())),
+        ("/ui/", page("The console", "text/html", text())),
+        ("/docs", page("Documents for people", "text/html", text())),
+        ("/docs/api", page("This document for people", "text/html", text())),
         ("/docs/errors", page("Every error code", "text/html", text())),
-        ("/docs/style.css", page("How the pages look", "text/css", text())),
     ]
     .into_iter()
     .map(|(path, item)| (path.to_owned(), item))
@@ -199,17 +190,4 @@ fn object(value: &mut Value) -> &mut Map<String, Value> {
         *value = Value::Object(Map::new());
     }
     value.as_object_mut().expect("it is an object: it was made one where it was not")
-}
-
-fn html(page: String) -> Response {
-    let mut response = text(page, "text/html; charset=utf-8");
-    let policy = "default-src 'none'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'";
-    response.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
-    response
-}
-
-fn text(body: String, kind: &'static str) -> Response {
-    let mut response = body.into_response();
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    response
 }

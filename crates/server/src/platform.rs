@@ -12,7 +12,7 @@ mod schedule_actions;
 mod schedule_body;
 mod shape;
 mod tasks;
-mod worker;
+pub(crate) mod worker;
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;

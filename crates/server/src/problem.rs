@@ -58,6 +58,7 @@ codes! {
     UnknownFlow, "unknown_flow", 404, "there is no such flow";
     UnknownVersion, "unknown_version", 404, "the flow has no such version";
     UnknownRun, "unknown_run", 404, "there is no such run";
+    UnknownBulk, "unknown_bulk", 404, "there is no such bulk action";
     UnknownCall, "unknown_call", 404, "there is no such call";
     UnknownEntry, "unknown_entry", 404, "the journal has no such entry";
     UnknownJob, "unknown_job", 404, "there is no such job";
@@ -99,6 +100,7 @@ codes! {
     NotRunYet, "not_run_yet", 409, "the node has not run yet";
     NothingToRetry, "nothing_to_retry", 409, "no node failed or was canceled";
     OfParent, "of_parent", 409, "the run spends from the budget of the run that called it";
+    AmbiguousId, "ambiguous_id", 409, "several things have an id that begins so";
     Outdated, "outdated", 409, "another request decided it meanwhile";
     Conflict, "conflict", 409, "the stored data forbids it";
     TooLarge, "too_large", 413, "the body is too large";
@@ -108,6 +110,7 @@ codes! {
     UnknownField, "unknown_field", 422, "the body has an unknown field";
     InvalidBody, "invalid_body", 422, "the body is not of the right shape";
     InvalidDefinition, "invalid_definition", 422, "the definition has errors";
+    BulkTooLarge, "bulk_too_large", 422, "more runs match than one action may have";
     InvalidInput, "invalid_input", 422, "the input does not fit the flow";
     UnknownNode, "unknown_node", 422, "the run has no such node";
     WhichApproval, "which_approval", 422, "several approvals are open";

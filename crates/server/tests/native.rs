@@ -10,6 +10,8 @@ mod audit;
 mod back_pressure;
 #[path = "native/body.rs"]
 mod body;
+#[path = "native/bulk.rs"]
+mod bulk;
 #[path = "native/children.rs"]
 mod children;
 #[path = "native/contract.rs"]
@@ -36,12 +38,16 @@ mod job;
 mod log;
 #[path = "native/money.rs"]
 mod money;
+#[path = "native/overview.rs"]
+mod overview;
 #[path = "native/refunds.rs"]
 mod refunds;
 #[path = "native/round.rs"]
 mod round;
 #[path = "native/run.rs"]
 mod run;
+#[path = "native/search.rs"]
+mod search;
 #[path = "native/service.rs"]
 mod service;
 #[path = "native/stats.rs"]

@@ -142,7 +142,7 @@ fn fan_order(run: &Run, plan: &Plan, event: &Event) -> CheckResult {
     let Event::Done { node, output: None, .. } = event else { return Ok(()) };
     let Some(output) = run.node_output(plan, node) else { return Ok(()) };
     let (Value::Array(items), Some(strategy)) = (&*output, strategy_of(plan, node)) else { return Ok(()) };
-    let places = matches!(strategy, Strategy::Continue | Strategy::CollectErrors);
+    let places = matches!(strategy, Strategy::All | Strategy::Continue | Strategy::CollectErrors);
     let mut last = None;
     for (at, item) in items.iter().enumerate() {
         let Some(index) = branch_of(item, node) else { continue };

@@ -104,7 +104,7 @@ fn exec(rng: &mut SimRng) -> Value {
 }
 
 fn strategy(rng: &mut SimRng) -> &'static str {
-    ["fail_fast", "collect_errors", "ignore_errors", "continue"][rng.index(4)]
+    ["fail_fast", "collect_errors", "ignore_errors", "continue", ""][rng.index(5)]
 }
 
 fn fan(rng: &mut SimRng, depth: usize, kind: &str) -> Value {

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 use windlass_engine::counter::{Epoch, Seq};
+use windlass_engine::effect::Effect;
 use windlass_engine::event::Event;
 use windlass_engine::id::{JobId, RunId, ScheduleId, ServerId};
-use windlass_engine::input::{Given, Input, Refusal};
+use windlass_engine::input::{CallOutcome, Given, Input, Refusal};
+use windlass_engine::job::State as JobState;
 use windlass_engine::meter::Meter;
 use windlass_engine::money::{Amount, Movement, MovementKind, node_of_key};
 use windlass_engine::path::NodePath;
-use windlass_engine::plan::Plan;
+use windlass_engine::plan::{Exec, Plan};
 use windlass_engine::project::Project;
 use windlass_engine::run::{Run, RunStep};
 use windlass_engine::time::Timestamp;
@@ -125,7 +127,7 @@ impl SimWorld {
             let (wall, meter) = (self.wall(), Meter::of(self.slice_steps));
             let given = Given { now, wall, epoch, insufficient_funds: short.clone(), spend_limit, meter };
             let step = match cached.run.submit(&cached.plan, input, &given) {
-                Ok(step) => step,
+                Ok(step) => self.withdraw_unclaimed(&mut cached, step, &given),
                 Err(_) if self.is_outdated(server, &cached) => continue,
                 Err(refusal) => return Ok(SimReply::Refused(refusal)),
             };
@@ -231,6 +233,25 @@ impl SimWorld {
             None => Projection::default(),
         };
         Some(SimCachedRun { run: state, plan, projection, len })
+    }
+
+    /// Ends the calls of jobs that should not begin any more and that no worker has claimed.
+    fn withdraw_unclaimed(&self, cached: &mut SimCachedRun, mut step: RunStep, given: &Given) -> RunStep {
+        let mut n_seen = 0;
+        while let Some(effect) = step.effects.get(n_seen).cloned() {
+            n_seen += 1;
+            let Effect::Withdraw { node, fence, exec: Exec::Queue } = effect else { continue };
+            let job = self.store.job(JobId::of_call(cached.run.id, fence));
+            if job.is_some_and(|row| matches!(row.job.state, JobState::Running { .. })) {
+                continue;
+            }
+            let ended = Input::CallEnded { node, fence, outcome: CallOutcome::Canceled, worker: None };
+            if let Ok(more) = cached.run.submit(&cached.plan, &ended, given) {
+                step.events.extend(more.events);
+                step.effects.extend(more.effects);
+            }
+        }
+        step
     }
 
     fn draft(

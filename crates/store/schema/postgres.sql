@@ -31,6 +31,17 @@ blob_refs.run uuid NOT NULL
 blobs.project text COLLATE "C" NOT NULL
 blobs.hash text COLLATE "C" NOT NULL
 blobs.bytes bytea NOT NULL
+bulk_failures.bulk uuid NOT NULL
+bulk_failures.no bigint NOT NULL
+bulk_failures.failure text COLLATE "C" NOT NULL
+bulk_targets.bulk uuid NOT NULL
+bulk_targets.part bigint NOT NULL
+bulk_targets.targets text COLLATE "C" NOT NULL
+bulks.id uuid NOT NULL
+bulks.project text COLLATE "C" NOT NULL
+bulks.rev bigint NOT NULL
+bulks.state text COLLATE "C" NOT NULL
+bulks.ended_at bigint
 commands.project text COLLATE "C" NOT NULL
 commands.id uuid NOT NULL
 commands.at bigint NOT NULL
@@ -200,6 +211,11 @@ runs.ended_at bigint
 runs.reopened text COLLATE "C"
 runs.settled_at bigint
 runs.wake_slot bigint
+samples.project text COLLATE "C" NOT NULL
+samples.scope text COLLATE "C" NOT NULL
+samples.at bigint NOT NULL
+samples.server uuid NOT NULL
+samples.figures text COLLATE "C" NOT NULL
 schedules.project text COLLATE "C" NOT NULL
 schedules.id uuid NOT NULL
 schedules.rev bigint NOT NULL
@@ -267,6 +283,12 @@ CREATE UNIQUE INDEX audit_tail_pkey ON public.audit_tail USING btree (project)
 CREATE INDEX blob_refs_by_run ON public.blob_refs USING btree (run)
 CREATE UNIQUE INDEX blob_refs_pkey ON public.blob_refs USING btree (project, hash, run)
 CREATE UNIQUE INDEX blobs_pkey ON public.blobs USING btree (project, hash)
+CREATE UNIQUE INDEX bulk_failures_pkey ON public.bulk_failures USING btree (bulk, no)
+CREATE UNIQUE INDEX bulk_targets_pkey ON public.bulk_targets USING btree (bulk, part)
+CREATE INDEX bulks_by_end ON public.bulks USING btree (ended_at) WHERE (ended_at IS NOT NULL)
+CREATE INDEX bulks_by_project ON public.bulks USING btree (project, id)
+CREATE INDEX bulks_open ON public.bulks USING btree (id) WHERE (ended_at IS NULL)
+CREATE UNIQUE INDEX bulks_pkey ON public.bulks USING btree (id)
 CREATE INDEX commands_by_age ON public.commands USING btree (at)
 CREATE UNIQUE INDEX commands_pkey ON public.commands USING btree (id)
 CREATE INDEX firings_by_started ON public.firings USING btree (started, is_run)
@@ -337,6 +359,8 @@ CREATE INDEX runs_open_by_account ON public.runs USING btree (project, account, 
 CREATE INDEX runs_open_by_flow ON public.runs USING btree (project, flow, created_at, id) WHERE (ended_at IS NULL)
 CREATE INDEX runs_open_by_root ON public.runs USING btree (project, root) WHERE ((root IS NOT NULL) AND (ended_at IS NULL))
 CREATE UNIQUE INDEX runs_pkey ON public.runs USING btree (id)
+CREATE INDEX samples_by_age ON public.samples USING btree (at)
+CREATE UNIQUE INDEX samples_pkey ON public.samples USING btree (project, scope, at, server)
 CREATE INDEX schedules_by_creation ON public.schedules USING btree (project, created_at, id)
 CREATE INDEX schedules_by_next ON public.schedules USING btree (next_at, id) WHERE (next_at IS NOT NULL)
 CREATE UNIQUE INDEX schedules_pkey ON public.schedules USING btree (id)
@@ -666,7 +690,7 @@ VIEW run_retries
                           WHERE (seen_2.kind = ANY (ARRAY['retried'::text, 'rerun'::text])))))
                   GROUP BY seen_1.node
                 )
-         SELECT jsonb_object_agg(newest.node, jsonb_build_object('attempt', (COALESCE(newest.attempt, (0)::bigint) + 1), 'next_try_at', (((seen.event)::json ->> 'until'::text))::bigint, 'error', (((seen.event)::json -> 'fault'::text) ->> 'message'::text))) AS jsonb_object_agg
+         SELECT COALESCE(jsonb_object_agg(newest.node, jsonb_build_object('attempt', (COALESCE(newest.attempt, (0)::bigint) + 1), 'next_try_at', (((seen.event)::json ->> 'until'::text))::bigint, 'error', (((seen.event)::json -> 'fault'::text) ->> 'message'::text))), '{}'::jsonb) AS "coalesce"
            FROM (newest
              JOIN seen ON ((seen.n = newest.n)))
           WHERE (seen.kind = 'deferred'::text)) AS retries

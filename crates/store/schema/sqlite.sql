@@ -59,6 +59,34 @@ CREATE TABLE blobs (
     PRIMARY KEY (project, hash)
 ) STRICT;
 
+CREATE TABLE bulk_failures (
+    bulk BLOB NOT NULL,
+    no INTEGER NOT NULL,
+    failure TEXT NOT NULL,
+    PRIMARY KEY (bulk, no)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE bulk_targets (
+    bulk BLOB NOT NULL,
+    part INTEGER NOT NULL,
+    targets TEXT NOT NULL,
+    PRIMARY KEY (bulk, part)
+) STRICT;
+
+CREATE TABLE bulks (
+    id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
+    project TEXT NOT NULL DEFAULT 'default',
+    rev INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    ended_at INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX bulks_by_end ON bulks (ended_at) WHERE ended_at IS NOT NULL;
+
+CREATE INDEX bulks_by_project ON bulks (project, id);
+
+CREATE INDEX bulks_open ON bulks (id) WHERE ended_at IS NULL;
+
 CREATE VIEW call_params AS
 SELECT jobs.id AS job, CASE
         WHEN job_specs.payload -> '$.params_in' IS NULL THEN job_specs.payload -> '$.params'
@@ -797,6 +825,17 @@ CREATE INDEX runs_open ON runs (project, created_at) WHERE ended_at IS NULL;
 CREATE INDEX runs_open_by_flow ON runs (project, flow, created_at) WHERE ended_at IS NULL;
 
 CREATE INDEX runs_open_by_root ON runs (project, root) WHERE root IS NOT NULL AND ended_at IS NULL;
+
+CREATE TABLE samples (
+    project TEXT NOT NULL DEFAULT 'default',
+    scope TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    server BLOB NOT NULL,
+    figures TEXT NOT NULL,
+    PRIMARY KEY (project, scope, at, server)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX samples_by_age ON samples (at);
 
 CREATE TABLE schedules (
     id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),

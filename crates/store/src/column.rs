@@ -8,7 +8,7 @@ use std::fmt::Display;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
-use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId, ServerId, VersionId};
+use windlass_engine::id::{BulkId, CommandId, FlowId, JobId, RunId, ScheduleId, ServerId, VersionId};
 use windlass_engine::money::Amount;
 use windlass_engine::path::NodePath;
 use windlass_engine::project::Project;
@@ -34,7 +34,7 @@ macro_rules! ids {
     };
 }
 
-ids!(CommandId FlowId JobId RunId ScheduleId ServerId VersionId);
+ids!(BulkId CommandId FlowId JobId RunId ScheduleId ServerId VersionId);
 
 /// The stored form of an unsigned number.
 pub(crate) fn stored(n: impl Into<u64>) -> i64 {

@@ -13,6 +13,7 @@ use windlass_engine::run::Totals;
 
 use crate::account::{AccountRow, BalanceWaiter, LedgerRow, Posting, PriceRow};
 use crate::audit::AuditRow;
+use crate::bulk::{BulkFailure, BulkRow, BulkTarget};
 use crate::column::Columns;
 use crate::flow::{FlowRow, VersionRow};
 use crate::job::{CallRef, JobOrigin, JobOutline, JobRow};
@@ -20,6 +21,7 @@ use crate::log::LogRow;
 use crate::outbox::{Message, MessageId, Party};
 use crate::queue::Spent;
 use crate::run::{Origin, Owner, Request, RunProjection, RunRow, RunStatus, Snapshot};
+use crate::sample::SampleRow;
 use crate::schedule::{ScheduleRow, Scheduled, Started};
 use crate::server::ServerRow;
 use crate::service::{LiveService, ServiceRow, WaitingService};
@@ -310,4 +312,32 @@ pub(crate) fn message_id<C: Columns>(columns: &mut C) -> Result<MessageId, C::Er
 pub(crate) fn message<C: Columns>(columns: &mut C) -> Result<Message, C::Error> {
     let (id, to) = (message_id(columns)?, party(columns)?);
     Ok(Message { id, to, at: columns.time()?, note: columns.json()? })
+}
+
+pub(crate) fn bulk<C: Columns>(columns: &mut C) -> Result<BulkRow, C::Error> {
+    Ok(BulkRow {
+        project: columns.project()?,
+        id: columns.id()?,
+        rev: Revision(columns.number()?),
+        state: columns.json()?,
+        ended_at: columns.time_or_none()?,
+    })
+}
+
+pub(crate) fn bulk_targets<C: Columns>(columns: &mut C) -> Result<Vec<BulkTarget>, C::Error> {
+    columns.json()
+}
+
+pub(crate) fn bulk_failure<C: Columns>(columns: &mut C) -> Result<BulkFailure, C::Error> {
+    let _ = (columns.uuid()?, columns.integer()?);
+    columns.json()
+}
+
+pub(crate) fn sample<C: Columns>(columns: &mut C) -> Result<SampleRow, C::Error> {
+    Ok(SampleRow {
+        scope: columns.text()?,
+        at: columns.time()?,
+        server: columns.id()?,
+        figures: columns.text()?,
+    })
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use windlass_engine::counter::Revision;
-use windlass_engine::id::{FlowId, JobId, RunId, ScheduleId, ServerId, VersionId};
+use windlass_engine::id::{BulkId, FlowId, JobId, RunId, ScheduleId, ServerId, VersionId};
 use windlass_engine::money::{Amount, LedgerFault};
 use windlass_engine::schedule::Firing;
 
@@ -127,6 +127,7 @@ pub enum Subject {
     /// Its number counts the guarded claims.
     Queue(String),
     Schedule(ScheduleId),
+    Bulk(BulkId),
     /// Its number is its epoch: a server that meets this has been replaced, and stops.
     Server(ServerId),
 }
@@ -139,6 +140,7 @@ impl fmt::Display for Subject {
             Subject::Account(id) => write!(f, "account `{id}`"),
             Subject::Queue(name) => write!(f, "queue `{name}`"),
             Subject::Schedule(id) => id.fmt(f),
+            Subject::Bulk(id) => id.fmt(f),
             Subject::Server(id) => id.fmt(f),
         }
     }

@@ -20,7 +20,9 @@ pub mod ready;
 
 pub mod account;
 pub mod blob;
+pub mod bulk;
 pub mod outbox;
+pub mod sample;
 pub mod schedule;
 
 pub mod audit;

@@ -83,7 +83,17 @@ impl Projection {
 
     fn follow(&mut self, step: &RunStep) {
         self.in_flight.follow(step);
+        // The node of the outermost scope that settled last.
+        let mut last = None;
         for event in &step.events {
+            match event {
+                Event::Done { node, .. } | Event::Failed { node, .. } if is_outermost(node) => {
+                    last = Some(node);
+                }
+                // At the end, the node and the action are those of the last step.
+                Event::Ended { .. } => self.node = last.cloned().or_else(|| self.node.take()),
+                _ => {}
+            }
             match event {
                 Event::Entered { node, .. } => self.node = Some(node.clone()),
                 Event::Done { node, action, .. } if is_outermost(node) => {
@@ -103,6 +113,7 @@ impl Projection {
                 | Event::Dropped { .. }
                 | Event::Judged { .. }
                 | Event::Opened { .. }
+                | Event::Draining { .. }
                 | Event::Turned { .. }
                 | Event::Waiting { .. }
                 | Event::Signaled { .. }
@@ -162,6 +173,8 @@ pub fn project(
                 Exec::Flow { .. } => rows.tell_child(run, *fence, Note::CancelChild, now),
                 Exec::Http | Exec::Func { .. } | Exec::Script(_) => {}
             },
+            // The batch that drains a place ends the calls of unclaimed jobs itself.
+            Effect::Withdraw { .. } => {}
             Effect::Move { account, movement } => {
                 rows.postings.push(Posting { account: account.clone(), movement: movement.clone() });
             }

@@ -3,6 +3,9 @@
 //! The row has two halves. The origin of a run never changes and is written once; its projection is written with
 //! every entry of the journal. Neither grows with the run.
 
+mod condition;
+mod search;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -19,6 +22,9 @@ use windlass_engine::run::Totals;
 use windlass_engine::time::Timestamp;
 
 use crate::page::{Order, Part};
+
+pub use condition::{RunCondition, RunTest, RunTrigger};
+pub use search::{ParamTest, RunSearch, SearchError, SearchField, SearchTerm, VersionName};
 
 /// The status of a run in tables, lists and answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -189,6 +195,10 @@ pub struct RunQuery {
     pub until: Option<Timestamp>,
     /// In the id, the request id, a label's value or the error, ignoring case.
     pub text: Option<String>,
+    /// From the first id to the last.
+    pub ids: Option<(RunId, RunId)>,
+    /// Further tests, for which every row is examined.
+    pub tests: Vec<RunTest>,
     pub part: Part,
 }
 
@@ -208,6 +218,7 @@ pub enum RunGroup {
 /// The index that a list of runs is read by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RunIndex {
+    Id,
     Parent,
     Schedule,
     Account,
@@ -222,6 +233,7 @@ impl RunQuery {
         let has_status = !self.statuses.is_empty() || self.is_owned.is_some() || self.has_entered.is_some();
         let is_by_status = has_status || self.flow.is_some() || self.version.is_some();
         match self {
+            RunQuery { ids: Some(_), .. } => RunIndex::Id,
             RunQuery { parent: Some(_), .. } => RunIndex::Parent,
             RunQuery { schedule: Some(_), .. } => RunIndex::Schedule,
             RunQuery { account: Some(_), .. } => RunIndex::Account,
@@ -232,11 +244,14 @@ impl RunQuery {
 
     /// Whether the index leaves a part of the query open, so that every row has to be examined.
     pub(crate) fn is_examined(&self) -> bool {
-        let is_filtered = self.label.is_some() || self.text.is_some();
+        let is_filtered = self.label.is_some() || self.text.is_some() || !self.tests.is_empty();
         let has_status = !self.statuses.is_empty() || self.is_owned.is_some() || self.has_entered.is_some();
         let has_origin = has_status || self.flow.is_some() || self.version.is_some();
         is_filtered
             || match self.index() {
+                RunIndex::Id => {
+                    has_origin || self.parent.is_some() || self.schedule.is_some() || self.account.is_some()
+                }
                 RunIndex::Parent => has_origin || self.schedule.is_some() || self.account.is_some(),
                 RunIndex::Schedule => has_origin || self.account.is_some(),
                 RunIndex::Account => has_origin,
@@ -272,6 +287,8 @@ impl RunRow {
             && query.since.is_none_or(|since| origin.created_at >= since)
             && query.until.is_none_or(|until| origin.created_at < until)
             && query.text.as_ref().is_none_or(|text| self.says(text))
+            && query.ids.is_none_or(|(first, last)| (first..=last).contains(&self.id))
+            && query.tests.iter().all(|test| test.holds(self))
     }
 
     fn says(&self, text: &str) -> bool {

@@ -1,7 +1,7 @@
 //! Tables whose rows are read many at a time, with their keys: a row that cannot be decoded is named by its key.
 
 use uuid::Uuid;
-use windlass_engine::id::{FlowId, JobId, RunId, ScheduleId, ServerId, VersionId};
+use windlass_engine::id::{BulkId, FlowId, JobId, RunId, ScheduleId, ServerId, VersionId};
 
 /// A table and the columns of its key, as they are named in the query.
 pub(crate) struct KeyedTable {
@@ -36,4 +36,7 @@ tables! {
     WORKERS: "registrations", ["id"], ServerId;
     SERVICES: "services", ["name"], ServerId;
     SERVERS: "servers", ["id"], ServerId;
+    BULKS: "bulks", ["id"], BulkId;
+    BULK_FAILURES: "bulk_failures", ["bulk", "no"], BulkId;
+    SAMPLES: "samples", ["scope", "at", "server"], ServerId;
 }

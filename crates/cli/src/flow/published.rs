@@ -130,6 +130,14 @@ pub(super) async fn diff(flow: &str, from: Option<u32>, to: Option<u32>, session
         if diff.changes.is_empty() {
             text += "they are the same\n";
         }
+        for node in &diff.nodes {
+            let sign = match node.kind {
+                DefinitionChangeKind::Added => '+',
+                DefinitionChangeKind::Removed => '-',
+                DefinitionChangeKind::Changed => '~',
+            };
+            text += &format!("{sign} node {}\n", node.node);
+        }
         diff.changes.iter().for_each(|change| text += &change_line(change));
         text
     })?;

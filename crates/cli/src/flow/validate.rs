@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde_json::{Value, json};
+use windlass_engine::definition::source_map::SourceMap;
 use windlass_engine::definition::{self, Compiled, Strictness};
 use windlass_engine::plan::Form;
 use windlass_engine::problem::{Problem, Severity};
 
 use super::read;
-use super::source_map::SourceMap;
 use crate::exit::Exit;
 use crate::output::{self, OutputFormat, Printer};
 

@@ -18,6 +18,9 @@ const VALUE_CHARS: usize = 60;
 
 #[derive(Args)]
 pub(crate) struct RunListArgs {
+    /// Only runs that this query selects: `status:failed flow:orders error~"time out" label.team=video after:7d`.
+    #[arg(short, long)]
+    query: Option<String>,
     /// Only runs of this flow, by name or id.
     #[arg(long)]
     flow: Option<String>,
@@ -51,6 +54,7 @@ pub(super) async fn list(list: RunListArgs, session: &Session) -> Result<Exit> {
         None => None,
     };
     let mut query = RunsQuery {
+        query: list.query,
         parent,
         flow: list.flow,
         status: list.status,

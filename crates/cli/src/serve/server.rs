@@ -59,6 +59,7 @@ impl ListeningServer {
             connections_max: descriptors.connections,
             connections_per_address_max: config.limits.connections_per_address,
             trusted_proxies: config.trusted_proxies.clone(),
+            examples: crate::dev::built_in_flows()?,
             ..Default::default()
         };
         let close = CancellationToken::new();

@@ -14,7 +14,7 @@ use crate::session::{GlobalArgs, Session, from_now, native_job_id};
 pub(crate) enum WorkerCommand {
     /// Lists workers and their jobs.
     #[command(after_help = help!(
-        "  windlass worker list\n  windlass worker list --online -q", SHOW_EXITS
+        "  windlass worker list\n  windlass worker list --online --quiet", SHOW_EXITS
     ))]
     List {
         /// Only online workers.

@@ -39,9 +39,9 @@ async fn changes_are_noted_with_who_asked_and_shown() {
     assert!(lines.as_array().unwrap().iter().all(|line| line["ip"] == "127.0.0.1"), "{lines}");
     assert_eq!(lines[1]["code"], "unknown_run");
 
-    assert_eq!(shell.text(&["audit", "-q", "--who", "ann"]), "5\n1");
+    assert_eq!(shell.text(&["audit", "--quiet", "--who", "ann"]), "5\n1");
     assert_eq!(shell.json(&["audit", "--what", "queue.pause", "--limit", "1"])[0]["seq"], json!(6));
-    assert_eq!(shell.text(&["audit", "-q", "--subject", "acme"]), "2\n1");
+    assert_eq!(shell.text(&["audit", "--quiet", "--subject", "acme"]), "2\n1");
     let table = shell.code(&["audit", "--limit", "2", "-o", "table"], 0);
     let (shown, told) = (text(&table.stdout), text(&table.stderr));
     assert!(shown.starts_with("SEQ") && shown.contains("refused: unknown_run"), "{shown}");

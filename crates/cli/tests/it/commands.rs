@@ -30,7 +30,7 @@ async fn flows_are_applied_listed_shown_and_compared() {
     shell.write("shout.json", &LOCAL.replace("upper", "lower"));
     assert_eq!(shell.json(&["flow", "apply", "--dry-run", "shout.json"])[0]["version"], 2);
     assert_eq!(shell.json(&["flow", "apply", "--note", "quieter", "shout.json"])[0]["done"], "updated");
-    assert_eq!(shell.text(&["flow", "list", "-q"]), "shout");
+    assert_eq!(shell.text(&["flow", "list", "--quiet"]), "shout");
     assert!(shell.text(&["flow", "list", "-o", "table"]).starts_with("NAME"));
     assert_eq!(shell.json(&["flow", "show", "shout"])["version"]["version"], 2);
     assert!(shell.text(&["flow", "show", "shout", "--version", "1", "-o", "table"]).contains("upper"));
@@ -68,18 +68,18 @@ async fn runs_are_started_watched_and_looked_at() {
     assert_eq!(shell.json(&["run", "state", id, "--at", "1"])["at"], 1);
     assert_eq!(shell.json(&["run", "events", id])[0]["seq"], 1);
     assert!(shell.text(&["run", "events", id, "--follow", "-o", "table"]).contains("started"));
-    assert_eq!(shell.text(&["run", "list", "--label", "team=a", "-q"]), id);
+    assert_eq!(shell.text(&["run", "list", "--label", "team=a", "--quiet"]), id);
     assert!(shell.text(&["run", "list", "--since", "1h", "-o", "table"]).contains("shout v1"));
     assert!(shell.text(&["run", "show", id, "-o", "table"]).contains("out = \"ROPE\""));
     // The beginning of an id does, if no other run has it.
     let beginning = id.strip_prefix("run_").unwrap().split_at(12).0;
-    assert_eq!(shell.text(&["run", "show", beginning, "-q"]), id);
+    assert_eq!(shell.text(&["run", "show", beginning, "--quiet"]), id);
     let failed = shell.code(&["run", "start", "shout", "-p", "word=1", "--wait"], 1);
     let failed: Value = serde_json::from_slice(&failed.stdout).unwrap();
     assert_eq!(failed["status"], "failed");
     let unknown = shell.code(&["run", "show", "run_00000000000000000000000000000000"], 1);
     assert!(text(&unknown.stderr).contains("windlass run list"), "{}", text(&unknown.stderr));
-    let again = ["run", "start", "shout", "-p", "word=x", "--request-id", "r-1", "-q"];
+    let again = ["run", "start", "shout", "-p", "word=x", "--request-id", "r-1", "--quiet"];
     assert_eq!(shell.text(&again), shell.text(&again));
 }
 
@@ -88,11 +88,11 @@ async fn people_decide_signal_cancel_and_retry() {
     let shell = TestShell::open().await;
     shell.write("waits.yaml", WAITS);
     shell.text(&["flow", "apply", "waits.yaml"]);
-    let id = shell.text(&["run", "start", "waits", "-q"]);
+    let id = shell.text(&["run", "start", "waits", "--quiet"]);
     let late = shell.code(&["run", "wait", &id, "--timeout", "50ms"], 124);
     assert!(text(&late.stderr).contains("windlass run why"), "{}", text(&late.stderr));
     assert_eq!(shell.json(&["run", "why", &id])["reasons"][0]["waits_for"], "approval");
-    assert_eq!(shell.text(&["approvals", "list", "-q"]), format!("{id}/review"));
+    assert_eq!(shell.text(&["approvals", "list", "--quiet"]), format!("{id}/review"));
     let refused = shell.code(&["approvals", "approve", &id, "--by", "eve"], 1);
     assert!(text(&refused.stderr).contains("[not_assigned]"), "{}", text(&refused.stderr));
     shell.text(&["approvals", "approve", &format!("{id}/review"), "-m", "go ahead"]);
@@ -107,7 +107,7 @@ async fn people_decide_signal_cancel_and_retry() {
     assert_eq!(rerun["round"], 2);
     shell.code(&["run", "wait", &id], 0);
 
-    let id = shell.text(&["run", "start", "waits", "-q"]);
+    let id = shell.text(&["run", "start", "waits", "--quiet"]);
     shell.text(&["run", "cancel", &id, "--reason", "wrong"]);
     shell.code(&["run", "wait", &id], 5);
     shell.code(&["run", "watch", &id], 5);
@@ -169,7 +169,7 @@ async fn a_client_that_waits_for_a_run_waits_for_a_server_that_restarts() {
     let mut shell = TestShell::open().await;
     shell.write("waits.yaml", WAITS);
     shell.text(&["flow", "apply", "waits.yaml"]);
-    let id = shell.text(&["run", "start", "waits", "-q"]);
+    let id = shell.text(&["run", "start", "waits", "--quiet"]);
     let waiting = |verb: &[&str]| {
         let arguments = [&["run"], verb, &[id.as_str()]].concat();
         shell.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()

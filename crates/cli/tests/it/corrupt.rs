@@ -60,8 +60,8 @@ async fn a_bad_row_of_any_kind_is_set_aside_and_the_rest_goes_on() {
         runs.push(start_waiting(&client).await);
     }
     let [bad_row, bad_journal, fine] = &runs[..] else { unreachable!() };
-    let jobs: Vec<String> = (0..3).map(|_| shell.text(&["job", "create", "resize", "-q"])).collect();
-    let schedule = shell.text(&["schedule", "create", "--cron", "0 9 * * *", "--job", "tick", "-q"]);
+    let jobs: Vec<String> = (0..3).map(|_| shell.text(&["job", "create", "resize", "--quiet"])).collect();
+    let schedule = shell.text(&["schedule", "create", "--cron", "0 9 * * *", "--job", "tick", "--quiet"]);
     assert!(shell.server.terminate().success());
 
     let hex = |id: &str| id.rsplit('_').next().unwrap().replace('-', "");

@@ -75,7 +75,7 @@ async fn the_worker_in_python_works() {
         letters.as_array().unwrap().iter().map(|letter| letter["attempt"].as_u64()).collect();
     assert_eq!(attempts, [Some(1), Some(1)], "{letters}");
     // It goes when it is told to.
-    let workers = shell.text(&["worker", "list", "-q"]);
+    let workers = shell.text(&["worker", "list", "--quiet"]);
     shell.text(&["worker", "drain", &workers]);
     worker.goes().await;
 }

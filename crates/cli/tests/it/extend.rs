@@ -56,7 +56,7 @@ async fn logs_are_read_filtered_and_followed() {
         r#"{"nodes": [{"id": "a", "type": "fail", "exec_type": "local_func"}], "edges": []}"#,
     );
     shell.text(&["flow", "apply", "fails.json"]);
-    let id = shell.text(&["run", "start", "fails", "-q"]);
+    let id = shell.text(&["run", "start", "fails", "--quiet"]);
     let lines = shell.text(&["run", "logs", &id, "--follow", "-o", "table"]);
     assert!(
         lines.contains("the run started") && lines.trim_end().ends_with("the run failed: failed as asked"),
@@ -76,7 +76,7 @@ async fn templates_are_instantiated_and_services_are_set() {
     let shell = TestShell::open().await;
     shell.write("picture.json", PICTURE);
     shell.text(&["flow", "apply", "--template", "picture.json"]);
-    assert_eq!(shell.text(&["flow", "list", "--templates", "-q"]), "picture");
+    assert_eq!(shell.text(&["flow", "list", "--templates", "--quiet"]), "picture");
     let made = shell.json(&["flow", "instantiate", "picture", "harbour", "--set", "prompt=a harbour"]);
     assert_eq!((&made["name"], &made["version"]), (&"harbour".into(), &1.into()));
     shell.write("harbour.json", PICTURE);
@@ -91,10 +91,10 @@ async fn templates_are_instantiated_and_services_are_set() {
     assert!(text(&plain.stderr).contains("[not_template]"), "{}", text(&plain.stderr));
     assert_eq!(shell.json(&["service", "set", "image_generation", "--recheck", "5s"])["recheck_ms"], 5_000);
     assert_eq!(shell.json(&["service", "set", "video", "--recheck-ms", "700"])["recheck_ms"], 700);
-    assert_eq!(shell.text(&["service", "list", "-q"]), "image_generation\nvideo");
+    assert_eq!(shell.text(&["service", "list", "--quiet"]), "image_generation\nvideo");
     assert!(shell.text(&["service", "show", "video", "-o", "table"]).contains("every 700ms"));
     assert!(shell.json(&["service", "set", "video", "--clear"]).get("recheck_ms").is_none());
-    assert_eq!(shell.text(&["service", "list", "-q"]), "image_generation");
+    assert_eq!(shell.text(&["service", "list", "--quiet"]), "image_generation");
     let short = shell.code(&["service", "set", "video", "--recheck-ms", "5"], 1);
     assert!(text(&short.stderr).contains("recheck_ms"), "{}", text(&short.stderr));
     shell.code(&["service", "set", "video"], 2);

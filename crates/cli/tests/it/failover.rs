@@ -1,9 +1,14 @@
 //! Two push workers of a service, of which one is killed at work: no run fails, without a retry in the flow.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use windlass_sdk::worker::{HandlerOutcome, ServiceCall};
+use windlass_sdk::{Client, Worker};
 
 use crate::http::{ends, get, seen, start};
-use crate::server::{publish, signal};
+use crate::server::{Server, publish, signal};
 use crate::shell::{KilledOnDrop, TestShell};
 
 /// Runs of each wave: every other one goes to the worker that is killed.
@@ -61,21 +66,39 @@ async fn no_run_fails_when_one_of_two_workers_is_killed() {
     assert!(n_broken > 0 && n_broken < n_switched, "{n_broken} calls were at work of {n_switched}");
 }
 
+/// A worker of this process that fails every call.
+async fn failing(client: &Client, id: &str) -> DropGuard {
+    let (listener, url) = windlass_sdk::worker::bind("http://127.0.0.1:0").await.unwrap();
+    let worker = Worker::new(client.clone(), id)
+        .push_only()
+        .grace(Duration::ZERO)
+        .listen(listener, url)
+        .service("s", async |_: ServiceCall| HandlerOutcome::failed("no ink"));
+    let stop = CancellationToken::new();
+    tokio::spawn(worker.run(stop.clone()));
+    stop.drop_guard()
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn retries_stay_with_the_worker_that_failed() {
-    let shell = TestShell::open().await;
-    let client = shell.server.client();
-    let _one = worker(&shell, "one").await;
-    let _two = worker(&shell, "two").await;
-    // An operation that the worker does not know is an error of its own.
-    let node = json!({"service": "transform", "params": {"op": "melt"}, "prep": {"input_key": "$params.x"},
-        "max_retries": 3, "wait_ms": 1});
-    publish(&client, "melt", json!({"start": "a", "nodes": {"a": node}})).await;
-    let run = start(&client, "melt", json!({"x": "rope"})).await;
-    ends(&client, &run, "failed").await;
-    let attempts = get(&client, &format!("/api/v1/runs/{run}/attempts")).await;
-    let workers: Vec<&Value> =
-        attempts["items"].as_array().unwrap().iter().map(|attempt| &attempt["worker"]).collect();
-    assert_eq!(workers.len(), 4, "{attempts}");
-    assert!(workers.iter().all(|worker| *worker == workers[0]), "{workers:?}");
+async fn retries_stay_with_the_worker_that_failed_unless_others_may_be_tried() {
+    let server = Server::start(&[]).await;
+    let client = server.client();
+    let _workers = (failing(&client, "one").await, failing(&client, "two").await);
+    seen("the workers", async || (client.workers().all().await.unwrap().len() == 2).then_some(())).await;
+    let workers = async |name: &str, max_attempts: u32| {
+        let node = json!({"service": "s", "max_retries": 2, "wait_ms": 1, "max_attempts": max_attempts});
+        publish(&client, name, json!({"start": "a", "nodes": {"a": node}})).await;
+        let run = start(&client, name, json!({})).await;
+        ends(&client, &run, "failed").await;
+        let attempts = get(&client, &format!("/api/v1/runs/{run}/attempts")).await;
+        let attempts = attempts["items"].as_array().unwrap().clone();
+        attempts.iter().map(|attempt| attempt["worker"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let same = workers("same", 0).await;
+    assert!(same.len() == 3 && same.iter().all(|worker| *worker == same[0]), "{same:?}");
+    // Each of the three tries goes to both; a try begins with the worker that failed the last one.
+    let both = workers("both", 2).await;
+    assert_eq!(both.len(), 6, "{both:?}");
+    assert!(both.chunks(2).all(|pair| pair[0] != pair[1]), "{both:?}");
+    assert!(both[1] == both[2] && both[3] == both[4], "{both:?}");
 }

@@ -20,7 +20,7 @@ fn with_stdin(shell: &TestShell, arguments: &[&str], input: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_are_created_shown_and_awaited() {
     let shell = TestShell::open().await;
-    let alone = shell.text(&["job", "create", "resize", "--payload", r#"{"file": "cat.png"}"#, "-q"]);
+    let alone = shell.text(&["job", "create", "resize", "--payload", r#"{"file": "cat.png"}"#, "--quiet"]);
     assert!(shell.text(&["job", "show", &alone, "-o", "table"]).contains("queued"));
     let late = shell.code(&["job", "wait", &alone, "--timeout", "50ms"], 124);
     assert!(text(&late.stderr).contains("windlass job show"), "{}", text(&late.stderr));
@@ -31,10 +31,10 @@ async fn jobs_are_created_shown_and_awaited() {
     assert!(shell.text(&["job", "attempts", &alone, "-o", "table"]).contains("completed"));
     // A unique prefix of an id is enough, with `job_` or without.
     let digits = alone.strip_prefix("job_").unwrap();
-    assert_eq!(shell.text(&["job", "show", &digits[..20], "-q"]), alone);
-    assert_eq!(shell.text(&["job", "show", &alone[..24], "-q"]), alone);
+    assert_eq!(shell.text(&["job", "show", &digits[..20], "--quiet"]), alone);
+    assert_eq!(shell.text(&["job", "show", &alone[..24], "--quiet"]), alone);
     assert!(shell.text(&["job", "list", "-o", "table"]).contains("resize"));
-    assert_eq!(shell.text(&["job", "list", "--name", "resize", "--since", "1h", "-q"]), alone);
+    assert_eq!(shell.text(&["job", "list", "--name", "resize", "--since", "1h", "--quiet"]), alone);
     assert_eq!(shell.json(&["job", "list", "--status", "open"]), Value::Array(Vec::new()));
     shell.write(
         "job.json",
@@ -51,7 +51,7 @@ async fn jobs_are_created_shown_and_awaited() {
 async fn many_jobs_are_created_from_a_file_or_a_pipe() {
     let shell = TestShell::open().await;
     let lines = "{\"name\": \"a\", \"dedup_key\": \"one\"}\n\n{\"name\": \"b\"}\n{\"name\": \"a\", \"dedup_key\": \"one\"}\n";
-    let printed = with_stdin(&shell, &["job", "create", "--batch", "-", "--queue", "bulk", "-q"], lines);
+    let printed = with_stdin(&shell, &["job", "create", "--batch", "-", "--queue", "bulk", "--quiet"], lines);
     let ids: Vec<&str> = printed.lines().collect();
     assert_eq!(ids.len(), 3);
     assert_eq!(ids[0], ids[2]);
@@ -77,15 +77,15 @@ async fn many_jobs_are_created_from_a_file_or_a_pipe() {
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_are_canceled_and_retried() {
     let shell = TestShell::open().await;
-    let id = shell.text(&["job", "create", "later", "--in", "1h", "-q"]);
-    assert_eq!(shell.text(&["job", "list", "--status", "delayed", "-q"]), id);
+    let id = shell.text(&["job", "create", "later", "--in", "1h", "--quiet"]);
+    assert_eq!(shell.text(&["job", "list", "--status", "delayed", "--quiet"]), id);
     assert!(shell.text(&["job", "show", &id, "-o", "table"]).contains("due"));
     assert_eq!(shell.json(&["job", "cancel", &id])["status"], "canceled");
     shell.code(&["job", "wait", &id], 5);
     assert!(shell.text(&["job", "retry", &id, "-o", "table"]).ends_with("queued"));
     shell.text(&["job", "cancel", &id]);
     let _worker = shell.worker(&["--demo"]);
-    let done = shell.text(&["job", "create", "now", "--wait", "--timeout", "30s", "-q"]);
+    let done = shell.text(&["job", "create", "now", "--wait", "--timeout", "30s", "--quiet"]);
     for verb in ["cancel", "retry"] {
         let ended = text(&shell.code(&["job", verb, &done], 1).stderr);
         assert!(ended.contains("[job_ended]") && ended.contains("windlass job show"), "{ended}");
@@ -101,13 +101,13 @@ async fn dead_letters_are_grouped_replayed_and_discarded() {
     let shell = TestShell::open().await;
     let _worker = shell.worker(&["--demo"]);
     let dead = |name: &str| {
-        let words = ["job", "create", name, "--priority", "1", "--retries", "0", "-q"];
+        let words = ["job", "create", name, "--priority", "1", "--retries", "0", "--quiet"];
         let id = shell.text(&words);
         shell.code(&["job", "wait", &id, "--timeout", "30s"], 1);
         id
     };
     let (first, second, third) = (dead("a"), dead("b"), dead("c"));
-    assert_eq!(shell.text(&["dlq", "list", "default", "-q"]), [&*first, &second, &third].join("\n"));
+    assert_eq!(shell.text(&["dlq", "list", "default", "--quiet"]), [&*first, &second, &third].join("\n"));
     assert!(shell.text(&["dlq", "list", "default", "--limit", "2", "-o", "table"]).contains("odd priority"));
     let groups = shell.json(&["dlq", "groups", "default"]);
     assert_eq!((&groups[0]["count"], &groups[0]["queue"]), (&3.into(), &"default".into()));
@@ -162,7 +162,8 @@ async fn dead_letters_are_grouped_replayed_and_discarded() {
 async fn workers_are_listed_and_go_when_they_are_told_to() {
     let shell = TestShell::open().await;
     let mut worker = shell.worker(&["--demo", "--id", "w-going", "--queues", "mail,post"]);
-    seen("the worker", async || (shell.text(&["worker", "list", "-q"]) == "w-going").then_some(())).await;
+    seen("the worker", async || (shell.text(&["worker", "list", "--quiet"]) == "w-going").then_some(()))
+        .await;
     let listed = shell.text(&["worker", "list", "--online", "-o", "table"]);
     assert!(listed.contains("online") && listed.contains("mail, post"), "{listed}");
     shell.text(&["job", "create", "letter", "--queue", "post", "--wait", "--timeout", "30s"]);

@@ -3,6 +3,7 @@
 
 mod anywhere;
 mod audit;
+mod bulk;
 mod cancel;
 mod children;
 mod clock;
@@ -16,6 +17,7 @@ mod dev;
 mod examples;
 mod extend;
 mod failover;
+mod fans;
 mod fold;
 mod full;
 mod grants;

@@ -23,12 +23,12 @@ fn texts(list: &Value) -> Vec<String> {
 }
 
 /// A client of one era of the scheduler surface.
-struct Era<'c> {
+struct OriginalEra<'c> {
     client: &'c Client,
     prefix: &'static str,
 }
 
-impl Era<'_> {
+impl OriginalEra<'_> {
     async fn post(&self, path: &str, body: Value) -> Value {
         expect(self.client, "POST", &format!("{}{path}", self.prefix), Some(body), 200).await
     }
@@ -60,7 +60,7 @@ impl Era<'_> {
     async fn ended(&self, task: &str) -> Value {
         seen(&format!("the end of {task}"), async || {
             let shown = get(self.client, &format!("{}/tasks/get?id={task}", self.prefix)).await;
-            let status = Era::field(&shown, "status");
+            let status = OriginalEra::field(&shown, "status");
             (status == "completed" || status == "failed" || status == "canceled").then_some(shown)
         })
         .await
@@ -85,7 +85,7 @@ async fn every_node_of_the_documents_does_its_work_in_both_eras() {
     let _worker = shell.worker(&["--services", "transform"]);
     seen("the worker", async || (get(&client, "/api/v1/workers").await["count"] == 1).then_some(())).await;
     for prefix in ["", "/api"] {
-        let era = Era { client: &client, prefix };
+        let era = OriginalEra { client: &client, prefix };
         for text in texts(&scheduler()["nodes"]) {
             let node: Value = serde_json::from_str(&text).unwrap();
             let (action, signal) = match node["kind"].as_str().unwrap() {
@@ -99,10 +99,10 @@ async fn every_node_of_the_documents_does_its_work_in_both_eras() {
                 era.post("/tasks/signal", json!({"task_id": task, "key": key, "value": value})).await;
             }
             let ended = era.ended(&task).await;
-            assert_eq!(Era::field(&ended, "status"), "completed", "{text}: {ended}");
-            assert_eq!(Era::field(&ended, "last_action"), "end", "{text}: {ended}");
+            assert_eq!(OriginalEra::field(&ended, "status"), "completed", "{text}: {ended}");
+            assert_eq!(OriginalEra::field(&ended, "last_action"), "end", "{text}: {ended}");
             let shared: Value =
-                serde_json::from_str(Era::field(&ended, "shared_json").as_str().unwrap()).unwrap();
+                serde_json::from_str(OriginalEra::field(&ended, "shared_json").as_str().unwrap()).unwrap();
             assert_eq!(shared["after"], json!([1, 2.5, 3]), "{text}: the edge `{action}` was taken");
             if node["kind"] == "foreach" {
                 let mapped: Vec<f64> = serde_json::from_value(shared["mapped"].clone()).unwrap();
@@ -110,13 +110,13 @@ async fn every_node_of_the_documents_does_its_work_in_both_eras() {
             }
             let runs = get(&client, &format!("{prefix}/tasks/runs?task_id={task}")).await;
             let keys: Vec<Value> =
-                runs.as_array().unwrap().iter().map(|run| Era::field(run, "node_key")).collect();
+                runs.as_array().unwrap().iter().map(|run| OriginalEra::field(run, "node_key")).collect();
             assert!(keys.contains(&json!("node")), "{text}: {runs}");
         }
     }
 }
 
-/// What the placeholders of a documented route stand for, and the body that goes with it.
+/// Values for the placeholders of a documented route, and the body that goes with it.
 struct RoutePlay {
     flow: Value,
     version: Value,
@@ -170,7 +170,7 @@ async fn every_route_of_the_documents_answers() {
     let client = server.client();
     let routes = scheduler()["routes"].clone();
     for (prefix, named) in [("", "first era"), ("/api", "prefixed era")] {
-        let era = Era { client: &client, prefix };
+        let era = OriginalEra { client: &client, prefix };
         let wait = json!({"start": "w", "nodes": {"w": {"kind": "wait_event", "params": {"signal_key": "$shared.go"}}}});
         let (flow, version) = era.publish(&wait).await;
         let task = era.start(&flow, &json!({})).await;

@@ -29,7 +29,7 @@ async fn every_exit_code_has_its_meaning() {
     shell.code(&["run", "list", "--server", "http://127.0.0.1:1"], 3);
     shell.code(&["doctor", "--server", "http://127.0.0.1:1"], 3);
     // Timed out, interrupted, canceled, completed.
-    let id = shell.text(&["run", "start", "waits", "-q"]);
+    let id = shell.text(&["run", "start", "waits", "--quiet"]);
     shell.code(&["run", "wait", &id, "--timeout", "50ms"], 124);
     let mut watching =
         shell.command(&["run", "watch", &id]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -39,7 +39,7 @@ async fn every_exit_code_has_its_meaning() {
     assert_eq!(watching.wait().unwrap().code(), Some(130));
     shell.text(&["run", "cancel", &id]);
     shell.code(&["run", "wait", &id], 5);
-    let id = shell.text(&["run", "start", "waits", "-p", "word=hi", "-q"]);
+    let id = shell.text(&["run", "start", "waits", "-p", "word=hi", "--quiet"]);
     shell.text(&["approvals", "approve", &id]);
     shell.code(&["run", "wait", &id], 0);
 }
@@ -61,7 +61,7 @@ async fn tables_fit_into_eighty_columns() {
     assert!(jobs.contains('…'), "{jobs}");
     // The shortened id names the job.
     let short = jobs.lines().nth(1).unwrap().split_whitespace().next().unwrap();
-    let whole = shell.text(&["job", "show", short, "-q"]);
+    let whole = shell.text(&["job", "show", short, "--quiet"]);
     assert!(whole.starts_with(short) && whole.len() > short.len(), "{short} {whole}");
     let wide = table(&["job", "list", "--wide"]);
     assert!(wide.contains(&whole) && wide.contains("a-job-with-quite-a-long-name-0"), "{wide}");
@@ -85,9 +85,9 @@ async fn long_rows(shell: &TestShell) -> (String, String) {
     shell.text(&["account", "open", account, "--name", "a name that is longer than its column is wide"]);
     shell.text(&["account", "deposit", account, "1000"]);
     let word = format!("word={}", "a long value ".repeat(9));
-    let start = || shell.text(&["run", "start", flow, "--account", account, "-p", &word, "-q"]);
+    let start = || shell.text(&["run", "start", flow, "--account", account, "-p", &word, "--quiet"]);
     let (_open, run) = (start(), start());
-    let waiting = async || (shell.text(&["approvals", "list", "-q"]).lines().count() == 2).then_some(());
+    let waiting = async || (shell.text(&["approvals", "list", "--quiet"]).lines().count() == 2).then_some(());
     seen("both approvals", waiting).await;
     shell.text(&["approvals", "approve", &run]);
     shell.code(&["run", "wait", &run, "--timeout", "30s"], 1);
@@ -97,7 +97,7 @@ async fn long_rows(shell: &TestShell) -> (String, String) {
     shell.text(&[&schedule[..], &["--queue", queue], &cron].concat());
     // The demonstration fails every first attempt at an odd priority.
     let dead =
-        shell.text(&["job", "create", job, "--queue", queue, "--priority", "1", "--retries", "0", "-q"]);
+        shell.text(&["job", "create", job, "--queue", queue, "--priority", "1", "--retries", "0", "--quiet"]);
     shell.code(&["job", "wait", &dead, "--timeout", "30s"], 1);
     (run, dead)
 }
@@ -144,7 +144,7 @@ async fn a_run_shows_the_round_of_its_nodes_and_skipped_nodes() {
     let shell = TestShell::open().await;
     shell.write("waits.yaml", WAITS);
     shell.text(&["flow", "apply", "waits.yaml"]);
-    let id = shell.text(&["run", "start", "waits", "-p", "word=hi", "-q"]);
+    let id = shell.text(&["run", "start", "waits", "-p", "word=hi", "--quiet"]);
     shell.text(&["approvals", "approve", &id]);
     shell.code(&["run", "wait", &id], 0);
     shell.text(&["run", "rerun", &id, "--from", "done"]);
@@ -153,7 +153,7 @@ async fn a_run_shows_the_round_of_its_nodes_and_skipped_nodes() {
     let line = |node: &str| shown.lines().find(|line| line.contains(&format!("✓ {node}"))).unwrap();
     assert!(line("review").contains("completed in round 1"), "{shown}");
     assert!(!line("done").contains("in round") && shown.contains("· round 2"), "{shown}");
-    let id = shell.text(&["run", "start", "waits", "-q"]);
+    let id = shell.text(&["run", "start", "waits", "--quiet"]);
     shell.text(&["run", "cancel", &id]);
     shell.code(&["run", "wait", &id], 5);
     assert_eq!(shell.json(&["run", "show", &id])["node_states"]["done"]["status"], "skipped");
@@ -168,7 +168,7 @@ async fn why_names_a_remedy_that_works() {
             "nodes": {"a": {"service": "press", "max_retries": 20, "wait_ms": 3600000}}}"#,
     );
     shell.text(&["flow", "apply", "press.json"]);
-    let id = shell.text(&["run", "start", "press", "-q"]);
+    let id = shell.text(&["run", "start", "press", "--quiet"]);
     // The node waits an hour for its retry, so the run stays open; the error of its last attempt names the remedy.
     let why = seen("a reason", async || {
         let why = shell.text(&["run", "why", &id, "-o", "table"]);
@@ -189,7 +189,7 @@ async fn an_edge_that_is_not_taken_is_logged_with_its_condition_and_values() {
             "edges": [{"source": "a", "target": "b", "condition": "$var.n >= 3"}]}"#,
     );
     shell.text(&["flow", "apply", "big.json"]);
-    let id = shell.text(&["run", "start", "big", "-p", "n=2", "--wait", "-q"]);
+    let id = shell.text(&["run", "start", "big", "-p", "n=2", "--wait", "--quiet"]);
     let logs = shell.text(&["run", "logs", &id, "-o", "table"]);
     assert!(logs.contains("the edge to `b` is not taken: `$var.n >= 3` is false with $var.n = 2"), "{logs}");
 }

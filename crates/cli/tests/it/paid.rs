@@ -23,7 +23,7 @@ const DEPOSIT: i64 = 100_000;
 #[tokio::test(flavor = "multi_thread")]
 async fn accounts_prices_and_budgets_have_their_commands() {
     let shell = TestShell::open().await;
-    assert_eq!(shell.text(&["account", "open", "acme", "--name", "Acme Ltd", "-q"]), "acme");
+    assert_eq!(shell.text(&["account", "open", "acme", "--name", "Acme Ltd", "--quiet"]), "acme");
     shell.text(&["account", "open", "acme"]);
     let other = shell.code(&["account", "open", "acme", "--name", "Another"], 1);
     assert!(text(&other.stderr).contains("account_taken"), "{}", text(&other.stderr));
@@ -58,12 +58,22 @@ async fn accounts_prices_and_budgets_have_their_commands() {
         r#"{"nodes": [{"id": "a", "type": "sum", "config": {"input": [40], "seconds": 50}}], "edges": []}"#,
     );
     shell.text(&["flow", "apply", "pay.json"]);
-    let start =
-        ["run", "start", "pay", "--account", "acme", "--budget", "99", "--on-short-balance", "wait", "-q"];
+    let start = [
+        "run",
+        "start",
+        "pay",
+        "--account",
+        "acme",
+        "--budget",
+        "99",
+        "--on-short-balance",
+        "wait",
+        "--quiet",
+    ];
     let run = shell.text(&start);
     let why = shell.text(&["run", "why", &run, "-o", "table"]);
     assert!(why.contains(&format!("windlass run budget {run}")), "{why}");
-    assert_eq!(shell.text(&["run", "budget", &run, "100", "-q"]), run);
+    assert_eq!(shell.text(&["run", "budget", &run, "100", "--quiet"]), run);
     let _worker = shell.worker(&["--demo"]);
     shell.text(&["run", "wait", &run, "--timeout", "30s"]);
     assert_eq!(shell.json(&["account", "show", "acme"])["balance"], 80);

@@ -9,7 +9,7 @@ async fn queues_are_listed_paused_and_resumed() {
     let shell = TestShell::open().await;
     assert_eq!(shell.json(&["queue", "list"]), Value::Array(Vec::new()));
     assert_eq!(shell.json(&["queue", "pause", "mail"])["paused"], true);
-    let job = shell.text(&["job", "create", "letter", "--queue", "mail", "-q"]);
+    let job = shell.text(&["job", "create", "letter", "--queue", "mail", "--quiet"]);
     let _worker = shell.worker(&["--demo", "--queues", "mail"]);
     // A job of another queue shows that the worker is there and takes nothing from the paused one.
     shell.text(&[
@@ -25,7 +25,7 @@ async fn queues_are_listed_paused_and_resumed() {
         "30s",
     ]);
     assert_eq!(shell.json(&["job", "show", &job])["status"], "queued");
-    assert_eq!(shell.text(&["queue", "list", "-q"]), "mail");
+    assert_eq!(shell.text(&["queue", "list", "--quiet"]), "mail");
     let table = shell.text(&["queue", "list", "-o", "table"]);
     assert!(table.contains("mail") && table.contains("paused"), "{table}");
     assert!(shell.text(&["queue", "show", "mail", "-o", "table"]).contains("1 queued"));

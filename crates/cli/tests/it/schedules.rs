@@ -27,7 +27,7 @@ async fn schedules_of_jobs_are_made_changed_and_fire() {
     ]);
     assert_eq!((&made["enabled"], &made["overlap"]), (&json!(true), &json!("allow")));
     let id = made["id"].as_str().unwrap();
-    assert_eq!(shell.text(&["schedule", "list", "-q"]), id);
+    assert_eq!(shell.text(&["schedule", "list", "--quiet"]), id);
     assert!(shell.text(&["schedule", "list", "-o", "table"]).contains("job tick in default"));
     let job = seen("a job that it made", async || {
         let found = shell.json(&["job", "list", "--schedule", "each-second", "--status", "completed"]);
@@ -37,7 +37,7 @@ async fn schedules_of_jobs_are_made_changed_and_fire() {
     assert_eq!(job["name"], "tick");
     assert!(job["schedule"].as_str().unwrap().ends_with(&id.replace('-', "")), "{job}");
     assert_eq!(shell.json(&["schedule", "disable", "each-second"])["enabled"], false);
-    let triggered = shell.text(&["schedule", "trigger", &id[..13], "-q"]);
+    let triggered = shell.text(&["schedule", "trigger", &id[..13], "--quiet"]);
     assert_eq!(shell.json(&["job", "wait", &triggered, "--timeout", "30s"])["payload"]["n"], 1);
     // Fields without a flag stay, inside the job too.
     let edited = shell.json(&[
@@ -93,12 +93,22 @@ async fn schedules_start_runs_of_flows_and_copies_of_jobs() {
         "--disabled",
     ]);
     assert_eq!((&made["flow"], &made["params"]["word"]), (&json!("shout"), &json!("rope")));
-    let run = shell.text(&["schedule", "trigger", "shout", "-q"]);
+    let run = shell.text(&["schedule", "trigger", "shout", "--quiet"]);
     assert_eq!(shell.json(&["run", "wait", &run, "--timeout", "30s"])["shared"]["out"], "ROPE");
     let edited = shell.json(&["schedule", "edit", "shout", "-p", "word=anchor", "--overlap", "queue"]);
     assert_eq!((&edited["params"]["word"], &edited["overlap"]), (&json!("anchor"), &json!("queue")));
-    let job =
-        shell.text(&["job", "create", "report", "--queue", "nightly", "--payload", "7", "--in", "1h", "-q"]);
+    let job = shell.text(&[
+        "job",
+        "create",
+        "report",
+        "--queue",
+        "nightly",
+        "--payload",
+        "7",
+        "--in",
+        "1h",
+        "--quiet",
+    ]);
     let like = shell.json(&["schedule", "create", "--cron", "@hourly", "--like", &job, "--catchup", "last"]);
     assert_eq!((&like["task"]["queue_name"], &like["task"]["payload"]), (&json!("nightly"), &json!(7)));
     shell.write(
@@ -126,7 +136,7 @@ async fn mistakes_of_a_schedule_are_reported() {
     assert!(
         usage(&["create", "--cron", "@daily", "--flow", "nope", "--priority", "1"]).contains("-p KEY=VALUE")
     );
-    let made = shell.text(&["schedule", "create", "--cron", "@daily", "--job", "a", "-q"]);
+    let made = shell.text(&["schedule", "create", "--cron", "@daily", "--job", "a", "--quiet"]);
     assert!(usage(&["edit", &made]).contains("no change is given"));
     shell.code(&["schedule", "edit", &made, "--overlap", "maybe"], 2);
 }

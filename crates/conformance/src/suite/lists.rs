@@ -12,7 +12,7 @@ use windlass_engine::retry::{Fault, FaultKind};
 use windlass_store::flow::FlowChoice;
 use windlass_store::job::{JobQuery, JobStatus};
 use windlass_store::page::{Cursor, Order, Part};
-use windlass_store::run::{Owner, Request, RunQuery, RunStatus};
+use windlass_store::run::{Owner, Request, RunCondition, RunQuery, RunStatus, RunTest, RunTrigger};
 use windlass_store::{Refusal, Store};
 
 use crate::fixture::{
@@ -126,6 +126,80 @@ pub async fn text_finds_ids_requests_labels_and_errors(store: &dyn Store) {
         let query = RunQuery { text: Some(text.to_owned()), ..RunQuery::default() };
         let expected: Vec<RunId> = expected.into_iter().map(run_id).collect();
         assert_eq!(found(store, query).await, expected, "{text}");
+    }
+}
+
+pub async fn tests_narrow_a_list_by_every_condition(store: &dyn Store) {
+    let fixture = StoreFixture::new(store).await;
+    two_runs(&fixture).await;
+    let label =
+        |values: Option<&str>| RunCondition::Label("team".to_owned(), values.map(|v| vec![v.to_owned()]));
+    let conditions = [
+        (RunCondition::Statuses(vec![RunStatus::Failed]), vec![2]),
+        (RunCondition::Statuses(vec![RunStatus::Failed, RunStatus::Running]), vec![2, 1]),
+        (RunCondition::Flows(vec![(flow_id(2), None)]), vec![2]),
+        (RunCondition::Flows(vec![(flow_id(2), None), (flow_id(FLOW), None)]), vec![2, 1]),
+        (RunCondition::Flows(vec![(flow_id(2), Some(version_id(2)))]), vec![2]),
+        (RunCondition::Flows(vec![(flow_id(2), Some(version_id(VERSION)))]), vec![]),
+        (RunCondition::Versions(vec![version_id(VERSION)]), vec![1]),
+        (RunCondition::Accounts(vec!["payer".to_owned()]), vec![2]),
+        (RunCondition::Accounts(vec!["payer".to_owned(), "other".to_owned()]), vec![2]),
+        (RunCondition::Runs(vec![run_id(1)]), vec![1]),
+        (RunCondition::ErrorKinds(vec![FaultKind::Error]), vec![2]),
+        (RunCondition::ErrorKinds(vec![FaultKind::Timeout]), vec![]),
+        (RunCondition::ErrorText("on FIRE".to_owned()), vec![2]),
+        (label(None), vec![2]),
+        (label(Some("Video")), vec![2]),
+        (label(Some("video")), vec![]),
+        (RunCondition::Parents(vec![run_id(1)]), vec![2]),
+        (RunCondition::Schedules(vec![schedule_id(1)]), vec![2]),
+        (RunCondition::Requests(vec!["Order-77".to_owned()]), vec![2]),
+        (RunCondition::Ids(vec![(run_id(2), run_id(9))]), vec![2]),
+        (RunCondition::Ids(vec![(run_id(1), run_id(1)), (run_id(2), run_id(2))]), vec![2, 1]),
+        (RunCondition::Triggers(vec![RunTrigger::Parent]), vec![2]),
+        (RunCondition::Triggers(vec![RunTrigger::Api]), vec![1]),
+        (RunCondition::Since(at(200)), vec![2]),
+        (RunCondition::Until(at(200)), vec![1]),
+        (RunCondition::LongerThan(50, at(160)), vec![1]),
+        (RunCondition::ShorterThan(50, at(160)), vec![2]),
+        (RunCondition::Text("order-7".to_owned()), vec![2]),
+    ];
+    for (condition, expected) in conditions {
+        let rest: Vec<u64> = [2, 1].into_iter().filter(|n| !expected.contains(n)).collect();
+        for (is_negated, expected) in [(false, expected), (true, rest)] {
+            let mut query = RunQuery::default();
+            query.narrow(RunTest { is_negated, condition: condition.clone() });
+            let expected: Vec<RunId> = expected.into_iter().map(run_id).collect();
+            assert_eq!(found(store, query.clone()).await, expected, "{query:?}");
+            // A second term on the same field holds beside the first.
+            query.narrow(RunTest { is_negated: !is_negated, condition: condition.clone() });
+            assert_eq!(found(store, query).await, [], "{condition:?}");
+        }
+    }
+}
+
+pub async fn runs_are_counted_up_to_a_limit_where_an_index_answers(store: &dyn Store) {
+    let fixture = StoreFixture::new(store).await;
+    two_runs(&fixture).await;
+    for n in 3..=5 {
+        fixture.create(n, RunStatus::Running, at(300), |_, _| {}).await.unwrap();
+    }
+    let any = RunQuery::default;
+    let statuses = |statuses: &[RunStatus]| RunQuery { statuses: statuses.to_vec(), ..any() };
+    for (query, limit, expected) in [
+        (any(), 9, Some(5)),
+        (any(), 3, Some(3)),
+        (statuses(&[RunStatus::Running]), 9, Some(4)),
+        (statuses(&[RunStatus::Running, RunStatus::Failed]), 9, Some(5)),
+        (statuses(&[RunStatus::Running, RunStatus::Failed]), 2, Some(2)),
+        (RunQuery { account: Some("payer".to_owned()), ..any() }, 9, Some(1)),
+        (RunQuery { ids: Some((run_id(2), run_id(4))), ..any() }, 9, Some(3)),
+        (RunQuery { since: Some(at(300)), ..statuses(&[RunStatus::Running]) }, 9, Some(3)),
+        (RunQuery { text: Some("x".to_owned()), ..any() }, 9, None),
+        (RunQuery { account: Some("payer".to_owned()), ..statuses(&[RunStatus::Failed]) }, 9, None),
+    ] {
+        let counted = store.count_matching(&Project::DEFAULT, query.clone(), limit).await.unwrap();
+        assert_eq!(counted, expected, "{query:?}");
     }
 }
 

@@ -273,7 +273,7 @@ pub async fn a_wide_fan_is_followed_to_its_end(store: &dyn Store) {
     for (n, exec) in [(1, "http"), (2, "queue")] {
         let fan = format!(
             r#"{{"start": "f", "nodes": {{"f": {{"kind": "foreach", "service": "t", "exec_type": "{exec}",
-            "prep": {{"input_key": "$params.items"}}, "parallel_mode": "concurrent"}}}}}}"#
+            "failure_strategy": "fail_fast", "prep": {{"input_key": "$params.items"}}, "parallel_mode": "concurrent"}}}}}}"#
         );
         let mut driver = Driver::new(&fixture, n, &fan).await;
         let items: Vec<u64> = (0..20).collect();
@@ -283,11 +283,15 @@ pub async fn a_wide_fan_is_followed_to_its_end(store: &dyn Store) {
         }
         let fault = windlass_engine::retry::Fault::new(FaultKind::Error, "boom").permanent();
         driver.submit(ended("f/7", 8, CallOutcome::Failed(fault)), 20).await.unwrap();
+        assert_eq!(fixture.run(n).await.unwrap().projection.status, RunStatus::Running);
+        for index in (5..20).filter(|index| *index != 7) {
+            driver.submit(ended(&format!("f/{index}"), index + 1, CallOutcome::Canceled), 21).await.unwrap();
+        }
         let row = fixture.run(n).await.unwrap();
         assert_eq!((row.projection.status, row.projection.owner), (RunStatus::Failed, None));
     }
     let open = JobQuery { statuses: vec![JobStatus::Queued], ..JobQuery::default() };
-    // Branches with open jobs are canceled with the run; answers of the others were not submitted.
+    // The jobs of canceled branches are canceled with them; those of the others were not ended.
     let left = store.jobs(&Project::DEFAULT, open).await.unwrap().items;
     assert!(left.iter().all(|row| [1, 2, 3, 4, 5, 8].contains(&row.origin.call.as_ref().unwrap().fence.0)));
 }

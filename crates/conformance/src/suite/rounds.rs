@@ -74,7 +74,9 @@ pub async fn a_rerun_resets_the_nodes_that_follow(store: &dyn Store) {
         let shared = json!({ "items": items }).as_object().cloned();
         fan.submit(Input::Rerun { from: NodePath::from("f"), shared }, now).await.unwrap();
         if now == 10 {
+            fan.done("f/0", 1, json!(1), 15).await;
             fan.submit(boom("f/1", 2), 15).await.unwrap();
+            fan.done("f/2", 3, json!(3), 15).await;
         }
     }
     assert_eq!(fixture.run(3).await.unwrap().projection.round, 3);
@@ -109,6 +111,7 @@ pub async fn a_retry_continues_at_the_failed_nodes(store: &dyn Store) {
     fan.start(start_with(json!({"items": [1, 2, 3]})), 10).await;
     fan.done("f/0", 1, json!(1), 11).await;
     fan.submit(boom("f/1", 2), 12).await.unwrap();
+    fan.done("f/2", 3, json!(3), 12).await;
     fan.submit(Input::Retry, 13).await.unwrap();
     assert_eq!(fixture.run(4).await.unwrap().projection.round, 2);
 }

@@ -92,14 +92,6 @@ fn a_migration_that_was_changed_is_refused() {
 }
 
 #[test]
-fn a_file_that_is_not_a_database_is_corrupt() {
-    let place = TestDirectory::create();
-    let path = place.join("store.db");
-    fs::write(&path, "this is a text, not a database. ".repeat(100)).unwrap();
-    assert!(matches!(Sqlite::open(&path, Durability::Fast), Err(StoreError::Damaged(_))));
-}
-
-#[test]
 fn a_full_disk_is_reported_and_later_commits_succeed() {
     let place = TestDirectory::create();
     let path = place.join("store.db");

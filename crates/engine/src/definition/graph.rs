@@ -4,12 +4,14 @@ pub(super) mod branches;
 pub(super) mod calls;
 pub(super) mod node;
 mod routes;
+pub(super) mod shared_paths;
 mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
+use super::NodeDoers;
 use super::reader::{Fields, Reader, at_index, at_key, shown};
 use super::refs::{self, Within};
 use crate::plan::{Edge, Node, NodeIx, Routing, Scope, When};
@@ -17,8 +19,13 @@ use crate::plan::{Edge, Node, NodeIx, Routing, Scope, When};
 /// The action of a node that chooses none.
 pub(super) const DEFAULT_ACTION: &str = "default";
 
-/// Reads `start`, `nodes` and `edges` of one scope.
-pub(super) fn scope(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option<Scope> {
+/// Reads `start`, `nodes` and `edges` of one scope. `doers`: fields that the enclosing node gives to nodes of it.
+pub(super) fn scope(
+    fields: &mut Fields<'_>,
+    depth: usize,
+    doers: NodeDoers,
+    reader: &mut Reader,
+) -> Option<Scope> {
     let start_key = fields.text("start", reader);
     let edge_list = fields.list("edges", reader).unwrap_or_default();
     if fields.value("nodes").is_none() {
@@ -36,7 +43,7 @@ pub(super) fn scope(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) 
         return None;
     }
     reader.scopes.push(node_map.keys().cloned().collect::<BTreeSet<_>>());
-    let (mut nodes, index, within) = read_nodes(node_map, &nodes_path, depth, reader);
+    let (mut nodes, index, within) = read_nodes(node_map, &nodes_path, depth, doers, reader);
     let start = find_start(start_key, &index, fields, reader);
     read_edges(edge_list, &fields.at("edges"), &mut nodes, &index, reader);
     let path_of = |ix: NodeIx, nodes: &[Node]| at_key(&nodes_path, &nodes[ix].key);
@@ -48,6 +55,7 @@ pub(super) fn scope(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) 
     routes::check(&nodes, start, &nodes_path, reader);
     routes::check_reads(&nodes, &index, &within, &nodes_path, reader);
     refs::check_shared(&nodes, &nodes_path, reader);
+    shared_paths::check(&nodes, &nodes_path, reader);
     Some(Scope { routing: Routing::Action { start }, owns_shared: true, nodes, index, groups: Vec::new() })
 }
 
@@ -55,6 +63,7 @@ fn read_nodes(
     map: &Map<String, Value>,
     path: &str,
     depth: usize,
+    mut doers: NodeDoers,
     reader: &mut Reader,
 ) -> (Vec<Node>, BTreeMap<String, NodeIx>, Vec<Within>) {
     let mut nodes = Vec::with_capacity(map.len());
@@ -65,7 +74,13 @@ fn read_nodes(
         reader.check_key(key, &path);
         index.insert(key.clone(), nodes.len());
         let from = reader.outward.len();
-        nodes.push(node::read(key, value, path, depth, reader));
+        reader.doer = doers.remove(key);
+        let node = node::read(key, value, path, depth, reader);
+        if let Some(unused) = reader.doer.take() {
+            let reason = format!("has no effect on a node of kind {}", node.label);
+            unused.warn_of_idle(&reason, reader);
+        }
+        nodes.push(node);
         within.extend(refs::take_within(nodes.len() - 1, from, reader));
     }
     (nodes, index, within)

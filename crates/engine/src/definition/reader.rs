@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::Strictness;
+use super::graph::calls::Doer;
 use super::join::EarlyRead;
 use super::refs::Outward;
 use crate::limits;
@@ -43,6 +44,8 @@ pub(super) struct Reader {
     pub(super) outward: Vec<Outward>,
     /// Keys that the shared state of the scope begins with; `None` = unknown.
     pub(super) begins_with: Option<BTreeSet<String>>,
+    /// Fields that `subflow_execs` of the enclosing node gives to the node that is read next.
+    pub(super) doer: Option<Doer>,
 }
 
 impl Reader {
@@ -59,7 +62,13 @@ impl Reader {
             scopes: Vec::new(),
             outward: Vec::new(),
             begins_with: Some(BTreeSet::new()),
+            doer: None,
         }
+    }
+
+    /// Whether old clients wrote the definition, which write a zero for a value that is absent.
+    pub(super) fn is_lenient(&self) -> bool {
+        self.strictness == Strictness::Lenient
     }
 
     pub(super) fn error(&mut self, path: impl Into<String>, reason: impl Into<String>) {
@@ -272,6 +281,18 @@ pub(super) fn a_kind_of(value: &Value) -> &'static str {
         Value::String(_) => "a string",
         Value::Array(_) => "an array",
         Value::Object(_) => "an object",
+    }
+}
+
+/// Whether a writer that always writes every field would have written this for an absent one.
+pub(super) fn is_blank(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(flag) => !flag,
+        Value::Number(n) => n.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.values().all(is_blank),
     }
 }
 

@@ -178,7 +178,7 @@ fn build(
     join::check(&mut nodes, &paths, &within, join::EarlyRead::Warned, reader);
     let index: BTreeMap<_, _> = nodes.iter().enumerate().map(|(ix, node)| (node.key.clone(), ix)).collect();
     let owns_shared = matches!(depth.around, StepsAround::Flow);
-    let routing = Routing::Join { on_failure: OnFailure::Stop };
+    let routing = Routing::Join { on_failure: OnFailure::Drain };
     (Scope { routing, owns_shared, nodes, index, groups }, expanded_tasks)
 }
 

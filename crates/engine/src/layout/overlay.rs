@@ -69,13 +69,14 @@ impl<'s> Overlay<'s> {
                 None => layout.nodes[edge.to].kind == LayoutKind::End,
             };
             let chosen = match &edge.when {
-                EdgeWhen::Always | EdgeWhen::Condition => true,
+                EdgeWhen::Always | EdgeWhen::Condition => from.status != "skipped",
                 EdgeWhen::Action(action) => from.actions.contains(action.as_str()),
             };
-            match (is_ended(from.status), entered && chosen) {
-                (_, true) if is_ended(from.status) || from.n > 1 => EdgeState::Taken,
-                (true, false) => EdgeState::NotTaken,
-                (false, _) | (true, true) => EdgeState::Open,
+            let has_left = is_ended(from.status) || from.n > 1;
+            match (has_left, entered && chosen) {
+                (true, true) => EdgeState::Taken,
+                (true, false) if is_ended(from.status) => EdgeState::NotTaken,
+                (true | false, _) => EdgeState::Open,
             }
         });
         let edges = edges.collect();

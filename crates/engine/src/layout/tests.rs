@@ -1,6 +1,6 @@
 //! The layout in cells; that in pixels is tested from outside.
 
-#![allow(dead_code, unreachable_pub, reason = "other tests use more of these")]
+#![allow(dead_code, unreachable_pub, reason = "tests outside the crate use more of these")]
 
 #[path = "../../tests/support/dice.rs"]
 mod dice;

@@ -75,14 +75,39 @@ impl Agenda {
             self.clear();
             return;
         }
-        // Inner paths sort together, but not right behind the outer path itself: `a-b` comes before `a/b`.
-        let here = self.places.range((path.clone(), 0)..=(path.clone(), u64::MAX));
-        let inside = self.places.range((path.child(""), 0)..).take_while(|(other, _)| path.holds(other));
-        let gone: Vec<(NodePath, u64)> = here.chain(inside).cloned().collect();
+        let gone: Vec<(NodePath, u64)> = self.inside(path).cloned().collect();
         for place in gone {
             self.items.remove(&place.1);
             self.places.remove(&place);
         }
+    }
+
+    /// Removes the beginnings of everything inside a path.
+    pub(crate) fn forget_starts(&mut self, path: &NodePath) {
+        let is_start = |todo: &Todo| matches!(todo, Todo::Enter(_) | Todo::Begin(_));
+        let gone: Vec<(NodePath, u64)> = self
+            .inside(path)
+            .filter(|(_, at)| self.items.get(at).is_some_and(is_start))
+            .cloned()
+            .collect();
+        for place in gone {
+            self.items.remove(&place.1);
+            self.places.remove(&place);
+        }
+    }
+
+    /// Whether an item is about this path or a path inside it.
+    pub(crate) fn has_inside(&self, path: &NodePath) -> bool {
+        self.inside(path).next().is_some()
+    }
+
+    /// The places of the items about a path and the paths inside it.
+    fn inside<'a>(&'a self, path: &'a NodePath) -> impl Iterator<Item = &'a (NodePath, u64)> {
+        // Inner paths sort together, but not right behind the outer path itself: `a-b` comes before `a/b`.
+        let here = self.places.range((path.clone(), 0)..=(path.clone(), u64::MAX));
+        let from = if path.is_root() { NodePath::root() } else { path.child("") };
+        let inside = self.places.range((from, 0)..).take_while(move |(other, _)| path.holds(other));
+        here.filter(move |_| !path.is_root()).chain(inside)
     }
 
     pub(crate) fn clear(&mut self) {

@@ -10,6 +10,7 @@
 )]
 
 mod cancel;
+mod draining;
 mod fan;
 mod funds;
 mod round;
@@ -40,7 +41,9 @@ impl Run {
     pub fn apply(&mut self, plan: &Plan, event: &Event, at: Timestamp) {
         self.length += 1;
         self.updated_at = self.updated_at.max(at);
-        Applier { run: self, plan, at }.apply(event);
+        let mut applier = Applier { run: self, plan, at };
+        applier.apply(event);
+        applier.drained();
     }
 }
 
@@ -67,13 +70,15 @@ impl Applier<'_> {
             Event::Skipped { node } => self.skipped(node),
             Event::Dropped { node } => self.dropped(node),
             Event::Judged { node, dead } => self.judged(node, dead),
-            Event::Opened { node, n, names } => self.opened(node, *n, names),
+            Event::Opened { node, n, names, all } => self.opened(node, *n, names, *all),
+            Event::Draining { node } => self.draining(node),
             Event::Turned { node, outputs, .. } => self.turned(node, outputs),
             Event::Waiting { node, wait } => self.waiting(node, wait),
             Event::Signaled { id, key, value, .. } => self.signaled(id.as_deref(), key, value),
             Event::Canceling { until, .. } => {
                 self.run.status = Status::Canceling;
                 self.run.agenda.clear();
+                self.run.draining.clear();
                 // Only the grace of the cancel itself counts from now on.
                 self.run.wakes = BTreeSet::from([(*until, NodePath::root())]);
             }
@@ -137,7 +142,7 @@ impl Applier<'_> {
         self.run.agenda.push_back(Todo::Begin(path.clone()));
     }
 
-    fn opened(&mut self, path: &NodePath, n: usize, names: &[String]) {
+    fn opened(&mut self, path: &NodePath, n: usize, names: &[String], all: bool) {
         self.begun(path);
         let Some(spot) = self.run.spot(self.plan, path) else { return };
         let spare = scope::spare_entries(&spot, n);
@@ -159,6 +164,7 @@ impl Applier<'_> {
             NodeKind::Fan(_) => Some(Nest::Fan(super::state::FanState {
                 slots: vec![Slot::default(); n],
                 names: names.to_vec(),
+                all,
                 ..Default::default()
             })),
             NodeKind::Loop(_) => Some(Nest::Loop(LoopState { n, ..LoopState::default() })),
@@ -233,6 +239,7 @@ impl Applier<'_> {
         self.run.ended_at = Some(self.at);
         self.run.root.ended = true;
         self.run.agenda.clear();
+        self.run.draining.clear();
         self.run.wakes.clear();
         self.run.waits.clear();
         self.run.parked.clear();

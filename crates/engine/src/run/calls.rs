@@ -80,6 +80,8 @@ impl ScopeState {
                 (Some(arm), NodeKind::Fan(fan)) => in_slot(fan, arm.index, arm.slot, path, &mut found),
                 _ => in_node(&spot.node.kind, spot.state, path, &mut found),
             }
+        } else if let Some(turn) = self.chain(scope, path).as_deref().and_then(<[_]>::last) {
+            in_scope(turn.scope, turn.state, path, &mut found);
         }
         found
     }

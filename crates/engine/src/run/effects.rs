@@ -63,6 +63,7 @@ impl EventEffects<'_> {
                 self.cancel(&spot, node, *fence);
             }
             Event::Dropped { node } => self.stop_inside(node),
+            Event::Draining { node } => self.withdraw_inside(node),
             Event::Canceling { .. } => {
                 for (path, work) in run.root.works(&plan.root, &NodePath::root()) {
                     let Stage::Granted { fence, .. } = work.stage else { continue };
@@ -118,6 +119,16 @@ impl EventEffects<'_> {
                 self.cancel(&spot, &path, fence);
             }
             self.refund(&spot, &path, work);
+        }
+    }
+
+    /// The calls inside a place that no worker has begun are not worth beginning.
+    fn withdraw_inside(&mut self, path: &NodePath) {
+        let (run, plan) = (self.run, self.plan);
+        for (path, work) in run.root.works(&plan.root, path) {
+            let Stage::Granted { fence, .. } = work.stage else { continue };
+            let exec = run.spot(plan, &path).and_then(|spot| spot.exec());
+            self.out.extend(exec.map(|exec| Effect::Withdraw { node: path, fence, exec }));
         }
     }
 

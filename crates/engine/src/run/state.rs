@@ -10,7 +10,7 @@ use crate::counter::{Epoch, Fence, Visit};
 use crate::input::Refusal;
 use crate::money::Amount;
 use crate::params::Params;
-use crate::plan::{NodeIx, Scope};
+use crate::plan::{Fan, NodeIx, Scope, Strategy};
 use crate::retry::Fault;
 use crate::time::Timestamp;
 
@@ -263,6 +263,19 @@ pub struct FanState {
     pub next: usize,
     pub n_open: usize,
     pub n_failed: usize,
+    /// A fan without a strategy runs all its branches; older journals have fans that gave up.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all: bool,
+}
+
+impl FanState {
+    /// The strategy in force: a fan without one that an older journal opened gives up at the first failure.
+    pub fn strategy(&self, fan: &Fan) -> Strategy {
+        match fan.strategy {
+            Strategy::All if !self.all => Strategy::FailFast,
+            given => given,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -67,7 +67,7 @@ impl ScopeState {
             let (ix, node) = level.scope.node(segments.next()?)?;
             let state = level.state.node(ix);
             if segments.peek().is_none() {
-                return Some(NodeRef { chain, level, ix, node, state, branch: None, in_fan });
+                return Some(NodeRef { chain, level, ix, node, state, branch: None, in_fan, signals: None });
             }
             match (&node.kind, state.nest.as_deref()) {
                 (NodeKind::Sub(sub), Some(Nest::Scope(inner))) => {
@@ -90,7 +90,7 @@ impl ScopeState {
                     if segments.peek().is_none() {
                         let name = arms.names.get(at).map(String::as_str);
                         let arm = BranchRef { index: at, branch, slot, name };
-                        return Some(NodeRef { chain, level, ix, node, state, branch: Some(arm), in_fan });
+                        return Some(NodeRef { chain, level, ix, node, state, branch: Some(arm), in_fan, signals: None });
                     }
                     let (Body::Scope(scope), Some(inner)) = (&branch.body, slot.scope.as_deref()) else {
                         return None;

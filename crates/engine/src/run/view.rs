@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Run;
 use super::facts::View;
-use super::state::{Activity, NodeState, Phase, ScopeState, Slot};
+use super::state::{Activity, NodeState, Phase, ScopeState, Shared, Slot};
 use crate::counter::Visit;
 use crate::event::ServiceTerms;
 use crate::params::Params;
@@ -69,6 +69,8 @@ pub(crate) struct NodeRef<'p, 's> {
     pub(crate) branch: Option<BranchRef<'p, 's>>,
     /// Whether a fan is around it (or it is a fan's branch).
     pub(crate) in_fan: bool,
+    /// Received signals, which are visible in every scope.
+    pub(crate) signals: Option<&'s Shared>,
 }
 
 /// One branch of a fan.
@@ -83,7 +85,8 @@ pub(crate) struct BranchRef<'p, 's> {
 impl Run {
     /// The node or branch at `path`, if the run has got that far into the scopes around it.
     pub(crate) fn spot<'p, 's>(&'s self, plan: &'p Plan, path: &NodePath) -> Option<NodeRef<'p, 's>> {
-        self.root.spot(&plan.root, path)
+        let spot = self.root.spot(&plan.root, path)?;
+        Some(NodeRef { signals: Some(&self.signals), ..spot })
     }
 
     /// The word for the phase of a node or branch; `None` where the run has no such path.

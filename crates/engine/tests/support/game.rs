@@ -128,6 +128,7 @@ impl Game {
                 }
                 Effect::Call(_)
                 | Effect::Cancel { .. }
+                | Effect::Withdraw { .. }
                 | Effect::Tell { .. }
                 | Effect::Bill { .. }
                 | Effect::Raise { .. } => {}

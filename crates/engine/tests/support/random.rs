@@ -146,7 +146,7 @@ impl Writer<'_, '_> {
     }
 
     fn pace(&mut self, fan: &mut Value) {
-        let strategy = self.dice.pick(&["fail_fast", "collect_errors", "ignore_errors", "continue"]);
+        let strategy = self.dice.pick(&["fail_fast", "collect_errors", "ignore_errors", "continue", ""]);
         fan["failure_strategy"] = json!(strategy);
         if self.dice.once_in(2) {
             fan["parallel_mode"] = json!("concurrent");

@@ -38,6 +38,7 @@ pub(super) fn shown_effect(effect: &Effect) -> String {
             text
         }
         Effect::Cancel { node, fence, .. } => format!("cancel {node} fence={fence}"),
+        Effect::Withdraw { node, fence, .. } => format!("withdraw {node} fence={fence}"),
         Effect::Move { account, movement } => {
             format!("move {account} {} {}", movement.kind.word(), movement.amount)
         }

@@ -88,7 +88,11 @@ impl TestRun {
                         _ => n_closed += 1,
                     }
                 }
-                Effect::Cancel { .. } | Effect::Tell { .. } | Effect::Bill { .. } | Effect::Raise { .. } => {}
+                Effect::Cancel { .. }
+                | Effect::Withdraw { .. }
+                | Effect::Tell { .. }
+                | Effect::Bill { .. }
+                | Effect::Raise { .. } => {}
             }
         }
         if run.status.is_ended() && n_charges != n_closed {

@@ -1,6 +1,6 @@
 //! A connection to Redis, and the commands and scripts that run over it.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -81,14 +81,26 @@ pub struct ReadyCounts {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadyWindow {
     skipped: String,
-    /// The id of the run and the priority of each job.
-    jobs: Vec<(String, i32)>,
+    jobs: Vec<WindowJob>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct WindowJob {
+    run_id: String,
+    job: JobId,
+    priority: i32,
+    message: JobMessage,
 }
 
 impl ReadyWindow {
     /// The priorities of its jobs, in order.
     pub fn priorities(&self) -> impl Iterator<Item = i32> {
-        self.jobs.iter().map(|(_, priority)| *priority)
+        self.jobs.iter().map(|one| one.priority)
+    }
+
+    /// Its messages, by job.
+    pub fn messages(&self) -> HashMap<JobId, JobMessage> {
+        self.jobs.iter().map(|one| (one.job, one.message.clone())).collect()
     }
 }
 
@@ -147,9 +159,14 @@ impl RedisConnection {
 
     fn commands<'u>(&self, updates: &'u [RedisUpdate]) -> Vec<QueueCommand<'u>> {
         let mut commands: Vec<QueueCommand<'u>> = Vec::with_capacity(updates.len() * 2);
+        // Queues whose jobs other claims than pops take: the insertion of no job tells whether the window is short.
+        let mut drained = BTreeSet::new();
         let mut at = 0;
         while let Some(update) = updates.get(at) {
             at += 1;
+            if let RedisUpdate::Held { message, was_ready: true, .. } = update {
+                drained.insert(message.queue.as_str());
+            }
             let RedisUpdate::Ready { message, .. } = update else {
                 self.write(update, &mut commands);
                 continue;
@@ -163,6 +180,7 @@ impl RedisConnection {
             batch.iter().for_each(|update| self.write(update, &mut commands));
             commands.push(self.insert(&message.queue, batch));
         }
+        commands.extend(drained.into_iter().map(|queue| self.insert(queue, &[])));
         commands
     }
 
@@ -331,15 +349,18 @@ impl RedisConnection {
         let skipped: Option<String> = FromRedisValue::from_redis_value(next()).unwrap_or_default();
         let messages: Vec<Vec<u8>> = FromRedisValue::from_redis_value(next()).unwrap_or_default();
         let job = |text: &Vec<u8>| {
-            let ids = message::read(text)?;
-            Some((ids.task_run_id, i32::try_from(ids.priority).ok()?))
+            // The scripts find ids by this beginning.
+            let ids = message::read(text).filter(|_| text.starts_with(br#"{"task_run_id":""#))?;
+            let message = JobMessage { queue: queue.to_owned(), text: String::from_utf8(text.clone()).ok()? };
+            let (job, priority) = (JobId::new(ids.task_id), i32::try_from(ids.priority).ok()?);
+            Some(WindowJob { run_id: ids.task_run_id, job, priority, message })
         };
         let jobs = messages.iter().filter_map(job).collect();
         Ok(ReadyWindow { skipped: skipped.unwrap_or_else(|| "0".to_owned()), jobs })
     }
 
     /// Replaces the window of a queue by the first jobs that the store had after `window` was read; `below` is the
-    /// priority from which downwards it has more. Returns whether jobs were left to the store meanwhile.
+    /// priority from which downwards it has more. Returns whether the window is short although the store has more by now.
     pub async fn fill(
         &self,
         queue: &str,
@@ -350,11 +371,23 @@ impl RedisConnection {
         let (below, n) =
             (below.map(|below| below.to_string()).unwrap_or_default(), window.jobs.len().to_string());
         let given = [queue, &window.skipped, &below, &n].into_iter();
-        let known = window.jobs.iter().map(|(id, _)| id.as_str());
+        let known = window.jobs.iter().map(|one| one.run_id.as_str());
         let given: Vec<&str> =
             given.chain(known).chain(messages.iter().map(|message| &*message.text)).collect();
-        let is_behind: i64 = self.invoke(&SCRIPTS.fill, &[queue.to_owned()], &given).await?;
-        Ok(is_behind != 0)
+        let is_short: i64 = self.invoke(&SCRIPTS.fill, &[queue.to_owned()], &given).await?;
+        Ok(is_short != 0)
+    }
+
+    /// Removes jobs from their lists that a fill may have added although they are not ready any more.
+    pub async fn remove(&self, messages: &[JobMessage]) -> Result<(), RedisError> {
+        let remove = |message: &JobMessage| {
+            cmd("LREM").arg(self.queue_key(&message.queue, "ready")).arg(0).arg(&message.text).take()
+        };
+        let commands: Vec<Cmd> = messages.iter().map(remove).collect();
+        for answer in self.send(commands.iter()).await? {
+            answer?;
+        }
+        Ok(())
     }
 
     /// Replaces the delayed jobs that are shown of a queue: the nearest ones.

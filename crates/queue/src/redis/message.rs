@@ -9,9 +9,10 @@ use windlass_engine::id::JobId;
 use windlass_engine::job::{Job, State, attempt_id};
 use windlass_engine::raw_json::RawJson;
 use windlass_engine::retry::Fault;
+use windlass_store::job::OUTLINE_PAYLOAD_MAX;
 
 /// Bytes of a payload in a message.
-pub const PAYLOAD_MAX: usize = 4_096;
+pub const PAYLOAD_MAX: usize = OUTLINE_PAYLOAD_MAX;
 
 /// A job in a list or set of its queue.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -19,41 +19,50 @@ local function tell(queue, n)
   call('PUBLISH', prefix .. 'windlass:ready', n .. ':' .. queue)
 end
 
--- The priority from which downwards the store has more jobs than the window.
-local function below(queue)
-  return tonumber(call('HGET', of(queue, 'more'), 'below') or '') or -math.huge
+-- The length of a window, the priority from which downwards the store has more jobs, and how many were left to it.
+local function read_window(queue)
+  local more, key = call('HMGET', of(queue, 'more'), 'below', 'skipped'), of(queue, 'ready')
+  local below, skipped = tonumber(more[1] or '') or -math.huge, tonumber(more[2] or '') or 0
+  return { queue = queue, key = key, length = call('LLEN', key), below = below, skipped = skipped }
 end
 
-local function leave_to_store(queue, n)
-  local skipped = tonumber(call('HGET', of(queue, 'more'), 'skipped') or '') or 0
-  call('HSET', of(queue, 'more'), 'below', math.max(below(queue), n, -2 ^ 31), 'skipped', skipped + 1)
+local function save_window(window)
+  if window.below > -math.huge then
+    call('HSET', of(window.queue, 'more'), 'below', window.below, 'skipped', window.skipped)
+  end
+end
+
+local function leave_to_store(window, n)
+  window.below, window.skipped = math.max(window.below, n, -2 ^ 31), window.skipped + 1
 end
 
 -- Inserts a job, unless it belongs behind the window. Returns whether it can be popped.
-local function insert(queue, message)
-  local key, n = of(queue, 'ready'), priority(message)
-  local length, is_last = call('LLEN', key), n <= priority(call('LINDEX', key, -1))
-  if n <= below(queue) or (is_last and length >= most) then
-    return leave_to_store(queue, n)
+local function insert(window, message)
+  local key, n = window.key, priority(message)
+  local is_last = n <= window.below or n <= priority(call('LINDEX', key, -1))
+  if n <= window.below or (is_last and window.length >= most) then
+    return leave_to_store(window, n)
   elseif call('LPOS', key, message, 'RANK', -1, 'MAXLEN', 128) then
     -- A fill has added it before this update arrived.
     return false
-  elseif is_last or length == 0 then
-    return call('RPUSH', key, message) > 0
-  end
-  -- Turns of lower classes make the search inexact, and do no harm.
-  local first, last = 0, length - 1
-  while first < last do
-    local middle = math.floor((first + last) / 2)
-    if priority(call('LINDEX', key, middle)) >= n then
-      first = middle + 1
-    else
-      last = middle
+  elseif is_last or window.length == 0 then
+    call('RPUSH', key, message)
+  else
+    -- Turns of lower classes make the search inexact, and do no harm.
+    local first, last = 0, window.length - 1
+    while first < last do
+      local middle = math.floor((first + last) / 2)
+      if priority(call('LINDEX', key, middle)) >= n then
+        first = middle + 1
+      else
+        last = middle
+      end
     end
+    call('LINSERT', key, 'BEFORE', call('LINDEX', key, first), message)
   end
-  call('LINSERT', key, 'BEFORE', call('LINDEX', key, first), message)
-  if length >= most then
-    leave_to_store(queue, priority(call('RPOP', key)))
+  window.length = window.length + 1
+  if window.length > most then
+    leave_to_store(window, priority(call('RPOP', key)))
   end
   return true
 end

@@ -124,6 +124,9 @@ impl Calls {
             // It waited for so long that others may have made the call already.
             return (CallOutcome::ServerLost, Log::default());
         }
+        if !self.state().open.take_in_hand(spec.run, spec.fence) {
+            return (CallOutcome::Canceled, Log::default());
+        }
         let _ = worker.set(chosen.id.clone());
         let (mut outcome, log) = match self.ask(spec, limit, &chosen).await {
             Ok(answer) => read_within_memory(&chosen.id, answer).await,

@@ -27,17 +27,23 @@ const LIGHT_BYTES: usize = 64 << 10;
 /// Calls that this server makes at the moment, each with the means to stop it.
 #[derive(Default)]
 pub(super) struct RunningCalls {
-    open: Mutex<BTreeMap<(RunId, Fence), CancellationToken>>,
+    open: Mutex<BTreeMap<(RunId, Fence), RunningCall>>,
+}
+
+struct RunningCall {
+    cancel: CancellationToken,
+    /// A worker, a script or a handler has it, or is about to.
+    is_in_hand: bool,
 }
 
 impl RunningCalls {
-    fn open(&self) -> MutexGuard<'_, BTreeMap<(RunId, Fence), CancellationToken>> {
+    fn open(&self) -> MutexGuard<'_, BTreeMap<(RunId, Fence), RunningCall>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn begin(&self, run: RunId, fence: Fence) -> CancellationToken {
         let token = CancellationToken::new();
-        self.open().insert((run, fence), token.clone());
+        self.open().insert((run, fence), RunningCall { cancel: token.clone(), is_in_hand: false });
         token
     }
 
@@ -47,8 +53,28 @@ impl RunningCalls {
 
     /// Cancels this call, if it is running.
     pub(super) fn cancel(&self, run: RunId, fence: Fence) {
-        if let Some(token) = self.open().get(&(run, fence)) {
-            token.cancel();
+        if let Some(call) = self.open().get(&(run, fence)) {
+            call.cancel.cancel();
+        }
+    }
+
+    /// Cancels this call, if it is running and still waits for a worker or a slot.
+    pub(super) fn withdraw(&self, run: RunId, fence: Fence) {
+        if let Some(call) = self.open().get(&(run, fence)).filter(|call| !call.is_in_hand) {
+            call.cancel.cancel();
+        }
+    }
+
+    /// A worker, a script or a handler takes this call; false if it was canceled before.
+    pub(super) fn take_in_hand(&self, run: RunId, fence: Fence) -> bool {
+        match self.open().get_mut(&(run, fence)) {
+            Some(call) if call.cancel.is_cancelled() => false,
+            Some(call) => {
+                call.is_in_hand = true;
+                true
+            }
+            // Not one of those that can be canceled here.
+            None => true,
         }
     }
 
@@ -149,6 +175,9 @@ impl Calls {
 
     async fn perform(&self, spec: &CallSpec, cancel: &CancellationToken) -> CallResult {
         let Exec::Func { name } = &spec.exec else { return self.call(spec, cancel).await };
+        if !self.state().open.take_in_hand(spec.run, spec.fence) {
+            return CallResult::of(CallOutcome::Canceled);
+        }
         let function = match self.settings().functions.find(name) {
             Some(Function::Slow(function)) => function,
             Some(Function::Quick(function)) => return self.compute(function.clone(), spec).await,
@@ -176,4 +205,23 @@ fn ended(spec: &CallSpec, reported: CallResult) -> Envelope {
 
 fn panicked(name: &str) -> CallOutcome {
     CallOutcome::Failed(Fault::new(FaultKind::Error, format!("`{name}` panicked; see the server's log")))
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn only_a_call_that_waits_is_withdrawn() {
+        let (calls, run) = (RunningCalls::default(), RunId::new(Uuid::nil()));
+        let (waits, works) = (calls.begin(run, Fence(1)), calls.begin(run, Fence(2)));
+        assert!(calls.take_in_hand(run, Fence(2)));
+        for fence in [Fence(1), Fence(2), Fence(3)] {
+            calls.withdraw(run, fence);
+        }
+        assert_eq!((waits.is_cancelled(), works.is_cancelled()), (true, false));
+        assert!(!calls.take_in_hand(run, Fence(1)), "a withdrawn call is not begun");
+    }
 }

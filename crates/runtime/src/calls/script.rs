@@ -97,6 +97,9 @@ impl Calls {
             let message = format!("so many scripts run that this one had no turn within {} ms", limit.ms());
             return (failed(FaultKind::Timeout, message), Log::default());
         };
+        if !self.state().open.take_in_hand(spec.run, spec.fence) {
+            return (CallOutcome::Canceled, Log::default());
+        }
         let limit = if script.timeout_ms > 0 { limit.at_most(script.timeout_ms) } else { limit };
         let mut started = match start(spec, script, self.settings()).await {
             Ok(started) => started,

@@ -12,6 +12,7 @@ use windlass_engine::id::RunId;
 use windlass_engine::params::Params;
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::Priority;
+use windlass_engine::retry::{Delivery, DeliveryProgress};
 use windlass_store::worker::WorkerRow;
 use windlass_store::{Memory, Store};
 
@@ -223,11 +224,18 @@ async fn a_worker_that_is_not_there_is_a_fault_of_transport() {
     assert_eq!(fault(&reported).kind, FaultKind::Transport);
     assert!(fault(&reported).message.starts_with("worker `gone` cannot be reached at http://127.0.0.1"));
     assert_eq!(reported.worker.as_deref(), Some("gone"));
+    let delivery = |has_other_worker| Delivery { progress: DeliveryProgress::NotSent, has_other_worker };
+    assert_eq!(fault(&reported).delivery, delivery(false));
+    register(&runtime, "other", format!("http://{closed}")).await;
+    let next = call(&runtime, &CallSpec { stays_with: Some("gone".to_owned()), ..spec(Exec::Http) }).await;
+    assert_eq!((next.worker.as_deref(), fault(&next).delivery), (Some("gone"), delivery(true)));
+    let last = call(&runtime, &CallSpec { avoid: vec!["gone".to_owned()], ..spec(Exec::Http) }).await;
+    assert_eq!((last.worker.as_deref(), fault(&last).delivery), (Some("other"), delivery(false)));
 }
 
 #[tokio::test]
 async fn a_connection_that_breaks_is_a_fault_of_transport() {
-    for text in ["", "HTTP/1.1 200 x\r\ncontent-length: 50\r\n\r\n{\"res"] {
+    for text in ["", "nonsense\r\n\r\n", "HTTP/1.1 200 x\r\ncontent-length: 50\r\n\r\n{\"res"] {
         let runtime = server(Settings::default()).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         register(&runtime, "w", format!("http://{}", listener.local_addr().unwrap())).await;
@@ -240,6 +248,7 @@ async fn a_connection_that_breaks_is_a_fault_of_transport() {
         let spec = spec(Exec::Http);
         let (reported, ()) = tokio::join!(call(&runtime, &spec), breaking);
         assert_eq!(fault(&reported).kind, FaultKind::Transport, "{reported:?}");
+        assert_eq!(fault(&reported).delivery.progress, DeliveryProgress::Sent, "{reported:?}");
         assert_eq!(reported.worker.as_deref(), Some("w"));
     }
 }

@@ -106,6 +106,7 @@ impl Jobs {
         let now = self.clock().now();
         self.stats().record_jobs(&changes, now);
         self.stats().record_calls(&changes, now);
+        self.tell_watchers(&changes);
         self.state().offer_rows(changes.into_iter().map(written));
     }
 

@@ -179,6 +179,7 @@ impl Jobs {
     pub(super) fn offer_created(&self, changes: Vec<JobChange>) {
         self.stats().record_jobs(&changes, self.clock().now());
         self.relay().relay_jobs(&changes);
+        self.tell_watchers(&changes);
         let mut rows = changes.into_iter().map(written).peekable();
         while rows.peek().is_some() {
             self.state().offer_rows(rows.by_ref().take(TOLD_MAX));

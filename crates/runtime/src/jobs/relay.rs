@@ -19,7 +19,9 @@ use windlass_engine::id::JobId;
 use windlass_engine::job::State;
 use windlass_engine::time::Timestamp;
 use windlass_queue::ClaimQuery;
-use windlass_queue::redis::{Redis, RedisConnection, RedisError, RedisEvent, RedisUpdate, WindowNeeds};
+use windlass_queue::redis::{
+    JobMessage, Redis, RedisConnection, RedisError, RedisEvent, RedisUpdate, WindowNeeds,
+};
 use windlass_store::commit::JobChange;
 use windlass_store::page::NameRange;
 
@@ -76,6 +78,8 @@ pub(super) struct Relay {
     n_mixed: AtomicUsize,
     /// Jobs that claims have popped and not yet written.
     popped: Mutex<HashSet<JobId>>,
+    /// During a fill: the messages of jobs that are not ready any more, which the fill may have read before.
+    left: Mutex<Option<Vec<JobMessage>>>,
 }
 
 /// The parts of Redis that have to be filled from the store.
@@ -117,6 +121,20 @@ impl Relay {
             n_claims: AtomicUsize::new(0),
             n_mixed: AtomicUsize::new(0),
             popped: Mutex::default(),
+            left: Mutex::default(),
+        }
+    }
+
+    /// Begins or ends to note the jobs that are not ready any more; returns those that were noted.
+    fn note_left(&self, is_noted: bool) -> Vec<JobMessage> {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *left, is_noted.then(Vec::new)).unwrap_or_default()
+    }
+
+    fn leave(&self, update: &RedisUpdate) {
+        let (RedisUpdate::Held { message, .. } | RedisUpdate::Ended { message, .. }) = update else { return };
+        if let Some(left) = &mut *self.left.lock().unwrap_or_else(PoisonError::into_inner) {
+            left.push(message.clone());
         }
     }
 
@@ -130,6 +148,11 @@ impl Relay {
                 popped.remove(&job)
             };
         }
+    }
+
+    /// The jobs that claims of this server have popped and not yet written.
+    fn popped(&self) -> HashSet<JobId> {
+        self.popped.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Whether a claim of this job took it from its list; asked once.
@@ -221,7 +244,9 @@ impl RedisRelay {
         let now = self.clock().now();
         for JobChange { job, .. } in changes {
             let is_popped = matches!(job.state, State::Running { .. }) && relay.take_popped(job.id);
-            relay.tell(RedisUpdate::of(job, is_popped, now));
+            let update = RedisUpdate::of(job, is_popped, now);
+            relay.leave(&update);
+            relay.tell(update);
         }
     }
 

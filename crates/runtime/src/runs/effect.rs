@@ -62,6 +62,7 @@ impl Runs {
             .filter_map(|effect| match effect {
                 Effect::Cancel { fence, .. } => Some(*fence),
                 Effect::Call(_)
+                | Effect::Withdraw { .. }
                 | Effect::Move { .. }
                 | Effect::Tell { .. }
                 | Effect::Bill { .. }
@@ -73,6 +74,7 @@ impl Runs {
                 Effect::Call(spec) if stopped.contains(&spec.fence) => {}
                 Effect::Call(spec) => own.call(&self.calls(), *spec),
                 Effect::Cancel { fence, .. } => self.calls().cancel(run, fence),
+                Effect::Withdraw { fence, .. } => self.calls().withdraw(run, fence),
                 // A row of the commit; other runs may wait for the credit.
                 Effect::Move { account, movement } if movement.amount > Amount::ZERO => {
                     self.money().on_credit(&account)

@@ -4,6 +4,7 @@
 
 mod decided;
 mod draft;
+mod withdraw;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -225,7 +226,7 @@ impl Runs {
             let decided = Decided { cached: now, envelopes, refusals, step, unmoved, at };
             let written = match is_long {
                 true => write_long(self, decided, given, &mut permit).await,
-                false => Some(write_decided(self, decided).await),
+                false => Some(write_decided(self, decided, given).await),
             };
             // Without it, the server stops; the senders notice that their envelopes are gone.
             let Some(written) = written else { return (None, OwnInputs::default()) };

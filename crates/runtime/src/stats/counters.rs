@@ -7,6 +7,7 @@ use windlass_engine::event::Ending;
 use windlass_engine::time::Timestamp;
 
 use super::histogram::{DurationBuckets, DurationHistogram, add_buckets};
+use super::sample::EventFigures;
 use super::window::{EventWindows, WindowEvent};
 use super::{ActivityTotals, FlowActivity, FlowMetrics, NodeActivity, NodeMetrics, OTHER_LABEL};
 
@@ -69,6 +70,11 @@ pub(super) struct EndedRound {
 }
 
 impl FlowCounters {
+    /// The figures of runs and of calls in the minute that began at this time.
+    pub(super) fn minute(&self, begin: Timestamp) -> (EventFigures, EventFigures) {
+        (self.runs.minute(begin), self.calls.minute(begin))
+    }
+
     pub(super) fn new() -> Self {
         FlowCounters {
             totals: ActivityTotals::default(),

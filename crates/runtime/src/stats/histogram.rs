@@ -1,5 +1,7 @@
 //! Duration histograms: percentiles for the API from `hdrhistogram`, fixed buckets for `/metrics` from `prometheus`.
 
+use std::collections::BTreeMap;
+
 use hdrhistogram::Histogram as HdrHistogram;
 use prometheus::core::Metric;
 use prometheus::proto::Histogram as BucketCounts;
@@ -59,6 +61,14 @@ impl DurationHistogram {
         self.counts.add(&other.counts).expect("a histogram that grows takes every duration");
         self.sum_ms = self.sum_ms.saturating_add(other.sum_ms);
         self.max_ms = self.max_ms.max(other.max_ms);
+    }
+
+    /// The recorded durations, each rounded to the cell of the histogram that holds it, and how often each occurred.
+    pub(crate) fn cells(&self) -> BTreeMap<u64, u64> {
+        let cells = self.counts.iter_recorded();
+        cells
+            .map(|cell| (cell.value_iterated_to().min(self.max_ms), u64::from(cell.count_at_value())))
+            .collect()
     }
 
     pub(crate) fn stats(&self) -> DurationStats {

@@ -8,6 +8,7 @@ use windlass_engine::job::{Attempt, AttemptStatus, Job, State};
 use windlass_engine::time::Timestamp;
 use windlass_store::commit::JobChange;
 
+use super::sample::EventFigures;
 use super::window::{EventWindows, RecentActivity, WindowEvent};
 
 /// Queues with windows of their own, up to 50 KB each; a new queue takes the place of the one without events for longest.
@@ -42,6 +43,13 @@ impl QueueWindows {
     pub(super) fn activity(&self, queue: &str, now: Timestamp) -> RecentActivity {
         let queues = self.lock();
         queues.get(queue).map(|windows| windows.activity(now)).unwrap_or_default()
+    }
+
+    /// The figures of a minute, by queue; queues without events in it are left out.
+    pub(super) fn minute(&self, begin: Timestamp) -> Vec<(String, EventFigures)> {
+        let queues = self.lock();
+        let each = queues.iter().map(|(name, windows)| (name.clone(), windows.minute(begin)));
+        each.filter(|(_, figures)| *figures != EventFigures::default()).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, EventWindows>> {

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use windlass_engine::time::Timestamp;
 
 use super::histogram::{DurationHistogram, Percentiles};
+use super::sample::EventFigures;
 
 const CELL_MS: i64 = 10_000;
 const MERGED_CELL_MS: i64 = 360_000;
@@ -157,6 +158,16 @@ impl EventWindows {
     /// The time of the latest event.
     pub(crate) fn last_at(&self) -> Timestamp {
         self.last_at
+    }
+
+    /// The figures of the minute that began at this time. It must have ended less than ten seconds ago: older cells are
+    /// merged.
+    pub(crate) fn minute(&self, begin: Timestamp) -> EventFigures {
+        let mut sum = EventCell::new(begin.0);
+        let is_inside =
+            |cell: &&EventCell| cell.start >= begin.0 && cell.start < begin.0.saturating_add(MINUTE_MS);
+        self.recent.iter().filter(is_inside).for_each(|cell| sum.add_share(cell, 1, 1));
+        EventFigures::new(sum.counts, &sum.wait, &sum.work)
     }
 
     pub(crate) fn activity(&self, now: Timestamp) -> RecentActivity {

@@ -257,8 +257,8 @@ async fn a_forged_message_changes_nothing() {
     })
     .await;
     let before = cluster.store.jobs_now(&Project::DEFAULT, JobQuery::default()).unwrap().items;
-    let nobody = JobId::new(uuid::Uuid::from_u128(77));
-    for job in [real, halted, other, later, ended, nobody] {
+    let unknown = JobId::new(uuid::Uuid::from_u128(77));
+    for job in [real, halted, other, later, ended, unknown] {
         let forged = json!({
             "task_run_id": job.uuid(), "task_id": job.uuid(), "attempt": 9, "priority": 99, "queue_name": "q",
             "max_retries": 99, "payload": {"amount": 1_000_000},

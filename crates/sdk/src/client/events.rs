@@ -1,8 +1,9 @@
 //! Event streams of one run or of all runs.
 
-use reqwest::{Response, header};
+use reqwest::{Response, Url, header};
 
-use super::Client;
+use super::{Client, with_query};
+use crate::contract::EventsQuery;
 use crate::error::{ClientError, UNREADABLE};
 
 /// Bytes of one event: an entry of a journal, with its values.
@@ -35,12 +36,23 @@ impl Client {
         self.stream(&["events"], last).await
     }
 
+    /// The events of these topics from now on: `run:ID`, `runs`, `queues`, …. After the event `hello` every change is
+    /// sent.
+    pub async fn topics(&self, topics: &[&str], last: Option<&str>) -> Result<EventStream, ClientError> {
+        let query = EventsQuery { topics: Some(topics.join(",")), last_event_id: None };
+        self.stream_of(with_query(self.native(&["events"]), &query), last).await
+    }
+
     pub(super) async fn stream(
         &self,
         segments: &[&str],
         last: Option<&str>,
     ) -> Result<EventStream, ClientError> {
-        let mut request = self.http.get(self.native(segments)).header(header::ACCEPT, "text/event-stream");
+        self.stream_of(self.native(segments), last).await
+    }
+
+    async fn stream_of(&self, url: Url, last: Option<&str>) -> Result<EventStream, ClientError> {
+        let mut request = self.http.get(url).header(header::ACCEPT, "text/event-stream");
         if let Some(last) = last {
             request = request.header("last-event-id", last);
         }

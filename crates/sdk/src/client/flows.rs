@@ -2,7 +2,7 @@
 
 use super::{Client, Repeat, with_query};
 use crate::contract::{
-    Definition, DiffQuery, ExpandResponse, FlowDetail, FlowDiff, FlowGraph, FlowInfo, FlowRequest,
+    Definition, DiffQuery, ExampleInfo, ExampleNames, ExamplesLoaded, ExpandResponse, FlowDetail, FlowDiff, FlowGraph, FlowInfo, FlowRequest,
     FlowStatsInfo, FlowsQuery, GraphQuery, GraphSvgQuery, InstantiateRequest, List, PublishResponse,
     Validation, Version, VersionRequest, VersionSummary,
 };
@@ -30,6 +30,16 @@ impl FlowsApi<'_> {
     /// Publishes the next version of a flow, named by its name or its id.
     pub async fn publish(self, flow: &str, version: &VersionRequest) -> Result<PublishResponse, ClientError> {
         self.client.post(self.client.native(&["flows", flow, "versions"]), version, Repeat::Never).await
+    }
+
+    /// The example flows of the server's program.
+    pub async fn examples(self) -> Result<List<ExampleInfo>, ClientError> {
+        self.client.get(self.client.native(&["examples"])).await
+    }
+
+    /// Publishes example flows; flows that are there already are kept.
+    pub async fn load_examples(self, names: &ExampleNames) -> Result<ExamplesLoaded, ClientError> {
+        self.client.post(self.client.native(&["examples"]), names, Repeat::Harmless).await
     }
 
     /// Makes a flow of a template, with values as the defaults of its variables.
@@ -73,7 +83,7 @@ impl FlowsApi<'_> {
 
     /// A flow as an SVG, optionally with the states of a run.
     pub async fn graph_svg(self, flow: &str, query: &GraphSvgQuery) -> Result<String, ClientError> {
-        self.client.get_text(with_query(self.client.native(&["flows", flow, "graph.svg"]), query)).await
+        self.client.text(with_query(self.client.native(&["flows", flow, "graph.svg"]), query)).await
     }
 
     /// The problems of a definition.

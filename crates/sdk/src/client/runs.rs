@@ -4,12 +4,14 @@ use std::time::{Duration, Instant};
 
 use reqwest::Method;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::{Client, EventStream, Repeat, with_query};
 use crate::contract::{
     Budget, Cancel, Continue, DryRun, DryRunQuery, FlowGraph, JournalEntry, List, LogLine, LogsQuery, NoBody,
-    NodeAttemptInfo, PageQuery, RerunRequest, RunDetail, RunGraphQuery, RunRequest, RunState, RunStats,
-    RunSummary, RunsQuery, Signal, StartQuery, StartResponse, StateDiff, StateDiffQuery, StateQuery, Why,
+    NodeAttemptInfo, OutputQuery, PageQuery, RerunRequest, RunCounts, RunCountsQuery, RunDetail,
+    RunGraphQuery, RunPage, RunRequest, RunState, RunStats, RunSummary, RunsQuery, Signal, StartQuery,
+    StartResponse, StateDiff, StateDiffQuery, StateQuery, Why,
 };
 use crate::error::ClientError;
 
@@ -83,6 +85,21 @@ impl RunsApi<'_> {
     /// Runs, newest first.
     pub async fn list(self, query: &RunsQuery) -> Result<List<RunSummary>, ClientError> {
         self.client.get(with_query(self.client.native(&["runs"]), query)).await
+    }
+
+    /// Numbers of runs by status, of those that a query selects.
+    pub async fn counts(self, query: &RunCountsQuery) -> Result<RunCounts, ClientError> {
+        self.client.get(with_query(self.client.native(&["runs", "counts"]), query)).await
+    }
+
+    /// Everything that the page of a run shows.
+    pub async fn view(self, run: &str) -> Result<RunPage, ClientError> {
+        self.client.get(self.client.native(&["runs", run, "view"])).await
+    }
+
+    /// A value of a run or of an attempt, however large.
+    pub async fn output(self, run: &str, query: &OutputQuery) -> Result<Value, ClientError> {
+        self.client.get(with_query(self.client.native(&["runs", run, "output"]), query)).await
     }
 
     /// A run, wholly.

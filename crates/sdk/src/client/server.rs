@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use reqwest::{Method, StatusCode};
 
-use super::{Client, Repeat};
-use crate::contract::{DoctorReport, DoctorRequest, Health, Readiness, StatsResponse};
+use super::{Client, Repeat, with_query};
+use crate::contract::{
+    About, DoctorReport, DoctorRequest, Health, Overview, Readiness, SearchHits, SearchQuery, Series,
+    SeriesQuery, StatsResponse,
+};
 use crate::error::ClientError;
 
 /// How long a server with many open runs may take to look at them all.
@@ -30,6 +33,26 @@ impl Client {
     /// How everything on the server went since it started.
     pub async fn stats(&self) -> Result<StatsResponse, ClientError> {
         self.get(self.native(&["stats"])).await
+    }
+
+    /// The numbers of the first page, and the things that need a person.
+    pub async fn overview(&self) -> Result<Overview, ClientError> {
+        self.get(self.native(&["overview"])).await
+    }
+
+    /// The figures of all servers over time.
+    pub async fn series(&self, query: &SeriesQuery) -> Result<Series, ClientError> {
+        self.get(with_query(self.native(&["series"]), query)).await
+    }
+
+    /// The version of the server, the servers on its store, and its settings.
+    pub async fn about(&self) -> Result<About, ClientError> {
+        self.get(self.native(&["about"])).await
+    }
+
+    /// Runs, jobs, flows and queues by the beginning of an id or a part of a name.
+    pub async fn search(&self, query: &SearchQuery) -> Result<SearchHits, ClientError> {
+        self.get(with_query(self.native(&["search"]), query)).await
     }
 
     /// Examines every open run and every account; with `repair`, wakes runs that no timer would wake. It may take minutes.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::Time;
+use super::{FlowGraph, Time};
 
 /// A flow to be made, with its first version. Give `definition` or `yaml`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
@@ -76,6 +76,31 @@ pub struct Definition {
     /// The definition as text, YAML or JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub yaml: Option<String>,
+}
+
+/// An example flow of the program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ExampleInfo {
+    pub name: String,
+    /// Whether there is a flow of this name.
+    pub loaded: bool,
+}
+
+/// The examples to be published.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExampleNames {
+    /// Absent = all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub names: Option<Vec<String>>,
+}
+
+/// The examples that were published.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+pub struct ExamplesLoaded {
+    pub published: Vec<PublishResponse>,
+    /// Names of flows that were there already.
+    pub kept: Vec<String>,
 }
 
 /// The published version.
@@ -163,10 +188,19 @@ pub struct ValidationProblem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     pub severity: ProblemSeverity,
+    /// The same place as a JSON pointer: `/nodes/fetch/service`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pointer: Option<String>,
+    /// The line in the text, from 1, if the definition was given as text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    /// The column in that line, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<u64>,
 }
 
-/// One problem of a definition.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+/// All problems of a definition, and its graph if it can be published.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Validation {
     /// Whether it can be published.
     pub ok: bool,
@@ -177,6 +211,9 @@ pub struct Validation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n_nodes: Option<usize>,
     pub problems: Vec<ValidationProblem>,
+    /// The graph, laid out from left to right.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graph: Option<FlowGraph>,
 }
 
 /// The tasks that the steps of a definition become.
@@ -216,6 +253,25 @@ pub struct FlowDiff {
     /// Whether there are more changes than are listed.
     #[serde(default)]
     pub more: bool,
+    /// Nodes that were added, removed or changed, in the order of their ids.
+    #[serde(default)]
+    pub nodes: Vec<NodeChange>,
+    /// The older version as it was published.
+    #[serde(default)]
+    pub before_text: String,
+    /// The newer version as it was published.
+    #[serde(default)]
+    pub after_text: String,
+}
+
+/// A node that differs between two versions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NodeChange {
+    /// Its id in the graph: `fetch`, `each/*/resize`.
+    pub node: String,
+    pub kind: DefinitionChangeKind,
+    /// The places that differ, as JSON pointers into the newer version; of a removed node, into the older one.
+    pub pointers: Vec<String>,
 }
 
 /// One difference.

@@ -115,11 +115,27 @@ pub struct StartQuery {
     pub wait_ms: Option<u64>,
 }
 
+/// What an event stream follows.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct EventsQuery {
+    /// Topics with commas between; absent = the changes of all runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topics: Option<String>,
+    /// The same as the header `Last-Event-ID`, for clients that cannot set one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_event_id: Option<u64>,
+}
+
 /// Filters of the list of runs, newest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct RunsQuery {
+    /// A query of the query language: `status:failed flow:pay after:7d`. The other filters narrow it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
     /// The name or the id of the flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<String>,

@@ -65,6 +65,7 @@ pub(super) struct BodyNotes {
     pub(super) by: Option<String>,
     pub(super) reason: Option<String>,
     pub(super) repairs: bool,
+    pub(super) is_dry_run: bool,
 }
 
 /// A slot for the kept fields: filled where the body is read, and read after the response.
@@ -90,6 +91,7 @@ impl NotesSlot {
                 Value::String(text) if key == "by" => notes.by = name(&text),
                 Value::String(text) if key == "reason" => notes.reason = Some(text),
                 Value::Bool(repairs) if key == "repair" => notes.repairs = repairs,
+                Value::Bool(is_dry_run) if key == "dryrun" => notes.is_dry_run = is_dry_run,
                 _ => {}
             }
         }
@@ -98,7 +100,8 @@ impl NotesSlot {
     }
 
     pub(super) fn notes(&self) -> &BodyNotes {
-        static NOTHING: BodyNotes = BodyNotes { subject: None, by: None, reason: None, repairs: false };
+        static NOTHING: BodyNotes =
+            BodyNotes { subject: None, by: None, reason: None, repairs: false, is_dry_run: false };
         self.notes.get().unwrap_or(&NOTHING)
     }
 }
@@ -186,7 +189,13 @@ mod tests {
             br#"{"Task_ID": "t", "key": {"by": "x"}, "by": "ann", "reason": "old", "value": "secret"}"#,
         );
         let kept = |text: &str| Some(text.to_owned());
-        let notes = BodyNotes { subject: kept("t"), by: kept("ann"), reason: kept("old"), repairs: false };
+        let notes = BodyNotes {
+            subject: kept("t"),
+            by: kept("ann"),
+            reason: kept("old"),
+            repairs: false,
+            is_dry_run: false,
+        };
         assert_eq!(slot.notes(), &notes);
         for odd in ["", "[]", "{", "5", r#"{"task_id": 5, "by": "a\u0000", "reason": {}, "repair": "yes"}"#] {
             let slot = NotesSlot::new(Some("taskid"));

@@ -65,6 +65,7 @@ use AuditSubject::{Body, Made, Path, Server};
 /// Recorded changes of the native and the queue platform surface.
 const NATIVE: &[AuditedChange] = audited_changes! {
     "POST" "/api/v1/flows" "flow.create" Body("name");
+    "POST" "/api/v1/examples" "flow.examples" Server;
     "POST" "/api/v1/flows/{flow}/versions" "flow.publish" Path("flow");
     "POST" "/api/v1/flows/{flow}/instantiate" "flow.instantiate" Body("name");
     "POST" "/api/v1/runs/{id}/cancel" "run.cancel" Path("id");
@@ -77,6 +78,8 @@ const NATIVE: &[AuditedChange] = audited_changes! {
     "POST" "/api/v1/runs/{id}/signal" "run.signal" Path("id");
     "POST" "/api/v1/runs/{id}/decide" "run.decide" Path("id");
     "POST" "/api/v1/runs/{id}/budget" "run.budget" Path("id");
+    "POST" "/api/v1/bulk" "run.bulk" Made, NotDryRun;
+    "POST" "/api/v1/bulk/{id}/cancel" "bulk.cancel" Path("id");
     "POST" "/api/v1/accounts" "account.open" Body("id");
     "POST" "/api/v1/accounts/{id}/deposit" "account.deposit" Path("id");
     "PUT" "/api/v1/prices/{service}" "price.set" Path("service");

@@ -8,7 +8,8 @@ use windlass_engine::plan::NodeKind;
 use windlass_engine::run::state::{Activity, Phase};
 use windlass_runtime::RuntimeError;
 use windlass_runtime::runs::RunView;
-use windlass_sdk::contract::{ApprovalInfo, ApprovalsQuery, List};
+use windlass_sdk::contract::{ApprovalInfo, ApprovalsQuery, List, TileCount};
+use windlass_store::page::Part;
 use windlass_store::run::{RunQuery, RunRow, RunStatus};
 
 use crate::app::{App, VersionLabel};
@@ -18,6 +19,8 @@ use crate::shape::{self, NodeAt};
 
 /// Open approvals of one run that are listed: a fan over many items has one for each.
 const OF_ONE_RUN_MAX: usize = 100;
+/// Waiting runs whose approvals are counted.
+const COUNTED_RUNS: usize = 100;
 
 /// Lists open approvals, the newest runs first. A page examines `limit` open runs: it may be empty and still have a
 /// `next`. At most 100 approvals per run are listed; an unreadable run is left out.
@@ -48,6 +51,26 @@ pub(crate) async fn list(
         items.retain(|approval| approval.assignees.is_empty() || approval.assignees.contains(person));
     }
     Ok(Json(List { items, next: page.next.map(|next| next.as_str().to_owned()) }))
+}
+
+/// The number of open approvals, of the newest waiting runs.
+pub(super) async fn count(app: &App) -> ApiResult<TileCount> {
+    let part = Part { limit: COUNTED_RUNS, ..Part::default() };
+    let query = RunQuery { statuses: vec![RunStatus::Waiting], part, ..RunQuery::default() };
+    let page = app.store().runs(app.project(), query).await?;
+    let mut n = 0;
+    for row in &page.items {
+        match approving(app, row).await {
+            Ok(Some(view)) => {
+                let label = app.label(row.origin.flow, row.origin.version).await?;
+                n += open_approvals(&view, &label).len();
+            }
+            Ok(None) => {}
+            Err(error) if error.is_of_one_run() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(TileCount { count: n as u64, more: page.next.is_some() })
 }
 
 /// The run, if its flow asks people at all: most do not, and need not be folded to know that.

@@ -3,6 +3,7 @@
 use axum::Json;
 use serde_json::Value;
 use windlass_engine::definition::{self, Compiled, Strictness};
+use windlass_engine::layout::Direction;
 use windlass_engine::plan::Form;
 use windlass_sdk::contract::{Definition, ExpandResponse, ExpandedTaskInfo, Validation};
 
@@ -44,28 +45,29 @@ impl DefinitionText {
     }
 }
 
-/// Lists the problems of a definition without saving it.
+/// Lists the problems of a definition without saving it, and lays out its graph.
 #[utoipa::path(post, path = "/api/v1/flows/validate", operation_id = "validate_definition", tag = "flows", request_body = Definition,
     responses((status = 200, description = "Everything that was found", body = Validation)))]
 pub(crate) async fn validate(
     memory: RequestMemory,
     JsonBody(given): JsonBody<Definition>,
 ) -> ApiResult<Json<Validation>> {
+    let text = given.yaml.clone();
     let source = DefinitionText::of(given.definition, given.yaml)?;
     source.charge(&memory).await?;
-    let compile = move || {
+    let validate = move || {
         let compiled = source.compile();
         // Held by the work and not by the request: it goes on when the client leaves.
         drop(memory);
-        compiled
+        Validation {
+            ok: compiled.plan.is_some(),
+            form: compiled.form.map(|form| shape::form(form).to_owned()),
+            n_nodes: compiled.plan.as_ref().map(|plan| plan.n_nodes),
+            problems: shape::severity_problems(compiled.problems, text.as_deref()),
+            graph: compiled.plan.as_ref().map(|plan| shape::flow_graph(plan, Direction::LeftRight)),
+        }
     };
-    let compiled = run_blocking(compile).await?;
-    Ok(Json(Validation {
-        ok: compiled.plan.is_some(),
-        form: compiled.form.map(|form| shape::form(form).to_owned()),
-        n_nodes: compiled.plan.as_ref().map(|plan| plan.n_nodes),
-        problems: shape::severity_problems(compiled.problems),
-    }))
+    Ok(Json(run_blocking(validate).await?))
 }
 
 /// Says which tasks the steps of a definition become, without saving it.

@@ -1,9 +1,14 @@
 //! Differences between two versions of a flow: paths that were added, removed or changed.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use axum::Json;
 use axum::extract::State;
 use serde_json::Value;
-use windlass_sdk::contract::{DefinitionChange, DefinitionChangeKind, DiffQuery, FlowDiff};
+use windlass_engine::definition::source_map::pointer;
+use windlass_engine::layout::{Direction, LayoutNode, layout};
+use windlass_engine::plan::Plan;
+use windlass_sdk::contract::{DefinitionChange, DefinitionChangeKind, DiffQuery, FlowDiff, NodeChange};
 
 use super::definition::run_blocking;
 use super::flow::numbered;
@@ -31,9 +36,69 @@ pub(crate) async fn diff(
         return Err(ApiError::new(Code::UnknownVersion, detail));
     };
     let (before, after) = (numbered(&app, &flow, from).await?, numbered(&app, &flow, to).await?);
-    let (changes, more) =
-        run_blocking(move || differences(&shape::definition(&before), &shape::definition(&after))).await?;
-    Ok(Json(FlowDiff { flow_id: flow.id.to_string(), from, to, changes, more }))
+    let runs = app.runtime.runs();
+    let plans = (runs.plan(before.id).await?, runs.plan(after.id).await?);
+    let flow_id = flow.id.to_string();
+    let compare = move || {
+        let old = VersionGraph::of(shape::definition(&before), &plans.0);
+        let new = VersionGraph::of(shape::definition(&after), &plans.1);
+        let (changes, more) = differences(&old.definition, &new.definition);
+        let nodes = changed_nodes(&old, &new);
+        let (before_text, after_text) = (before.definition, after.definition);
+        FlowDiff { flow_id, from, to, changes, more, nodes, before_text, after_text }
+    };
+    Ok(Json(run_blocking(compare).await?))
+}
+
+/// A definition, and its nodes with their places in it.
+struct VersionGraph {
+    definition: Value,
+    /// By the id of the node: its place as a JSON pointer.
+    nodes: BTreeMap<String, String>,
+}
+
+impl VersionGraph {
+    fn of(definition: Value, plan: &Plan) -> Self {
+        let drawn = layout(plan, Direction::LeftRight);
+        let place = |node: LayoutNode| Some((node.id, pointer(&node.place?)?));
+        VersionGraph { definition, nodes: drawn.nodes.into_iter().filter_map(place).collect() }
+    }
+
+    /// The definition of a node without the nodes inside of it, which are compared by themselves.
+    fn own(&self, pointer: &str) -> Value {
+        let mut own = self.definition.pointer(pointer).cloned().unwrap_or_default();
+        let inner = self.nodes.values().filter_map(|other| other.strip_prefix(pointer));
+        for inner in inner.filter(|inner| inner.starts_with('/')) {
+            if let Some(place) = own.pointer_mut(inner) {
+                *place = Value::Null;
+            }
+        }
+        own
+    }
+}
+
+/// Nodes that only one version has, and those whose own definitions differ.
+fn changed_nodes(old: &VersionGraph, new: &VersionGraph) -> Vec<NodeChange> {
+    let ids: BTreeSet<&String> = old.nodes.keys().chain(new.nodes.keys()).collect();
+    let mut nodes = Vec::new();
+    for id in ids {
+        let (kind, pointers) = match (old.nodes.get(id), new.nodes.get(id)) {
+            (Some(before), None) => (DefinitionChangeKind::Removed, vec![before.clone()]),
+            (None, Some(after)) => (DefinitionChangeKind::Added, vec![after.clone()]),
+            (Some(before), Some(after)) => {
+                let (changes, _) = differences(&old.own(before), &new.own(after));
+                let places: Vec<String> =
+                    changes.iter().map(|change| format!("{after}{}", change.path)).collect();
+                if places.is_empty() {
+                    continue;
+                }
+                (DefinitionChangeKind::Changed, places)
+            }
+            (None, None) => continue,
+        };
+        nodes.push(NodeChange { node: id.clone(), kind, pointers });
+    }
+    nodes
 }
 
 /// Where two values differ, in the order of the paths; and whether there is more than is listed. Without recursion:
@@ -103,6 +168,30 @@ mod tests {
             (Some(&json!(1)), Some(&json!(2)))
         );
         assert!(!more);
+    }
+
+    #[test]
+    fn a_container_is_changed_only_by_its_own_fields() {
+        let nodes = |inner: u64, limit: u64| VersionGraph {
+            definition: json!({"nodes": {"each": {"limit": limit, "body": {"nodes": {"a": {"x": inner}}}}}}),
+            nodes: [("each", "/nodes/each"), ("each/*/a", "/nodes/each/body/nodes/a")]
+                .map(|(id, place)| (id.to_owned(), place.to_owned()))
+                .into(),
+        };
+        let told = |old: VersionGraph, new: VersionGraph| {
+            let nodes = changed_nodes(&old, &new);
+            nodes.into_iter().map(|node| (node.node, node.kind, node.pointers)).collect::<Vec<_>>()
+        };
+        let inner = (
+            "each/*/a".to_owned(),
+            DefinitionChangeKind::Changed,
+            vec!["/nodes/each/body/nodes/a/x".to_owned()],
+        );
+        assert_eq!(told(nodes(1, 5), nodes(2, 5)), [inner]);
+        let outer = ("each".to_owned(), DefinitionChangeKind::Changed, vec!["/nodes/each/limit".to_owned()]);
+        assert_eq!(told(nodes(1, 5), nodes(1, 6)), [outer]);
+        let empty = VersionGraph { definition: json!({}), nodes: BTreeMap::new() };
+        assert_eq!(told(empty, nodes(1, 5)).len(), 2);
     }
 
     #[test]

@@ -154,6 +154,6 @@ pub(crate) fn published(publishing: Publishing, name: String) -> ApiResult<Publi
         name,
         version: number,
         version_id: id.to_string(),
-        warnings: shape::severity_problems(publishing.warnings),
+        warnings: shape::severity_problems(publishing.warnings, None),
     })
 }

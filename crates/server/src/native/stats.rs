@@ -18,7 +18,8 @@ use crate::extract::PathParams;
 use crate::problem::ApiResult;
 use crate::shape;
 
-use figures::{RunFigures, claim_times, record_rounds};
+pub(crate) use figures::claim_times;
+use figures::{RunFigures, record_rounds};
 
 /// Shows the activity of this server since it started: calls in progress, durations, rates.
 #[utoipa::path(get, path = "/api/v1/stats", operation_id = "show_stats", tag = "server",

@@ -6,6 +6,7 @@
 //! streams read the store, so a slow client misses nothing.
 
 mod frames;
+mod topics;
 
 use std::time::Duration;
 
@@ -17,13 +18,14 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use windlass_engine::counter::Seq;
 use windlass_engine::id::RunId;
 use windlass_engine::time::Timestamp;
-use windlass_runtime::feed::{RunUpdate, RunUpdates};
-use windlass_sdk::contract::{ChangeEvent, EndEvent, JournalEntry};
+use windlass_runtime::feed::RunUpdates;
+use windlass_sdk::contract::{ChangeEvent, EndEvent, EventsQuery, JournalEntry};
 use windlass_store::page::{Order, PAGE_MAX, Part};
 use windlass_store::run::{RunQuery, RunRow, Since};
 
 use crate::app::{App, run_id};
-use crate::extract::PathParams;
+use crate::extract::{PathParams, QueryParams};
+use crate::live::Topic;
 use crate::problem::{ApiError, ApiResult, Code};
 use crate::shape;
 
@@ -116,12 +118,26 @@ async fn concerns(changes: &mut RunUpdates, run: RunId, after: Seq) {
 /// current status. Changes come in the order in which they became durable, and their times may go back a little: hence
 /// the ten seconds, and hence a change may come again, with the same `seq` or a later one. With more than 1,000 changes,
 /// or if the stream fell behind, an event `resync` says to read the lists again.
+///
+/// With `topics` the stream follows these topics instead, at most 200: `run:ID` (events `patch`, a RunPatch), `runs`
+/// (events `runs`, a RunChanges), `overview` (the overview, every five seconds), `bulk:ID` (its progress), and `queues`,
+/// `approvals`, `workers`, `schedules`, `dead_letters` and `flows` (events `changed`: the list is to be read again). The
+/// event `hello` says that every later change is sent: snapshots that are read after it miss nothing. After an interruption
+/// `resync` names the topics that may have missed something.
 #[utoipa::path(get, path = "/api/v1/events", operation_id = "watch_runs", tag = "events",
-    params(("Last-Event-ID" = Option<u64>, Header, description = "The id of the last event that was seen")),
-    responses((status = 200, description = "Events `change` (a ChangeEvent) and `resync`",
+    params(EventsQuery,
+        ("Last-Event-ID" = Option<u64>, Header, description = "The id of the last event that was seen")),
+    responses((status = 200, description = "Events `change` (a ChangeEvent) and `resync`; with `topics`, those of the topics",
         body = ChangeEvent, content_type = "text/event-stream")))]
-pub(crate) async fn events(State(app): State<App>, headers: HeaderMap) -> ApiResult<Response> {
-    let since = last_seen(&headers)?;
+pub(crate) async fn events(
+    State(app): State<App>,
+    headers: HeaderMap,
+    QueryParams(asked): QueryParams<EventsQuery>,
+) -> ApiResult<Response> {
+    let since = last_seen(&headers)?.or(asked.last_event_id);
+    if let Some(topics) = asked.topics {
+        return topics::events(app, Topic::list(&topics)?, since).await;
+    }
     let changes = app.runtime.runs().changes();
     let missed = match since {
         Some(since) => missed(&app, since).await?,
@@ -151,7 +167,7 @@ async fn tell_all(mut changes: RunUpdates, to: &EventSender) -> Result<(), Clien
             change = changes.recv() => match change {
                 Ok(change) => {
                     latest = latest.max(change.at);
-                    to.say("change", &change.at.0.to_string(), &changed(&change)).await?;
+                    to.say("change", &change.at.0.to_string(), &shape::run_change(&change)).await?;
                 }
                 Err(RecvError::Lagged(_)) => to.say("resync", &latest.0.to_string(), &serde_json::json!({})).await?,
                 Err(RecvError::Closed) => return Ok(()),
@@ -161,9 +177,14 @@ async fn tell_all(mut changes: RunUpdates, to: &EventSender) -> Result<(), Clien
     }
 }
 
+/// The moment from which on a client with this id may have missed something.
+fn look_back(since: u64) -> Timestamp {
+    Timestamp(i64::try_from(since).unwrap_or(i64::MAX).saturating_sub(LOOK_BACK_MS))
+}
+
 /// Runs that changed since, the earliest change first; `None` = too many to tell.
 async fn missed(app: &App, since: u64) -> ApiResult<Option<Vec<RunRow>>> {
-    let since = Timestamp(i64::try_from(since).unwrap_or(i64::MAX).saturating_sub(LOOK_BACK_MS));
+    let since = look_back(since);
     let part = Part { order: Order::LatestChange, limit: PAGE_MAX, ..Part::default() };
     let page = app.store().runs(app.project(), RunQuery { part, ..RunQuery::default() }).await?;
     let is_whole = page.next.is_none() || page.items.iter().any(|row| row.projection.updated_at < since);
@@ -171,17 +192,6 @@ async fn missed(app: &App, since: u64) -> ApiResult<Option<Vec<RunRow>>> {
     rows.retain(|row| row.projection.updated_at >= since);
     rows.reverse();
     Ok(is_whole.then_some(rows))
-}
-
-fn changed(change: &RunUpdate) -> ChangeEvent {
-    ChangeEvent {
-        run: change.run.to_string(),
-        flow_id: change.flow.to_string(),
-        seq: change.seq.0,
-        at: shape::time(change.at),
-        status: shape::status(change.status),
-        node: change.node.as_ref().map(ToString::to_string),
-    }
 }
 
 fn projection(row: &RunRow) -> ChangeEvent {

@@ -5,15 +5,15 @@ use axum::extract::State;
 use windlass_engine::counter::Seq;
 use windlass_engine::function;
 use windlass_engine::id::JobId;
-use windlass_engine::plan::Exec;
+use windlass_engine::plan::{Exec, Plan};
+use windlass_engine::run::Run;
 use windlass_engine::time::Timestamp;
-use windlass_runtime::runs::RunView;
 use windlass_sdk::contract::{JournalEntry, List, NodeAttemptInfo, PageQuery, WaitReason, Why};
 use windlass_store::job::JobStatus;
 use windlass_store::page::NameRange;
 use windlass_store::projection::attempts::Attempts;
 use windlass_store::queue::{QueueDepth, Rate, Spent};
-use windlass_store::run::Since;
+use windlass_store::run::{RunRow, Since};
 use windlass_store::worker::WorkerQuery;
 
 use crate::app::{App, run_id};
@@ -69,21 +69,27 @@ pub(crate) async fn journal(
     responses((status = 200, description = "Everything it waits for", body = Why)))]
 pub(crate) async fn why(State(app): State<App>, PathParams(id): PathParams<String>) -> ApiResult<Json<Why>> {
     let view = app.view(run_id(&id)?).await?;
-    let mut reasons: Vec<WaitReason> =
-        view.state.why(&view.plan).into_iter().take(REASONS_MAX).map(shape::reason).collect();
-    let asked = reasons.iter_mut().filter(|reason| reason.service.is_some());
-    for reason in asked.take(REASONS_LOOKED_INTO) {
-        look_into(&app, &view, reason).await?;
-    }
-    count_missing(&app, &view, &mut reasons).await?;
+    let reasons = reasons(&app, &view.row, &view.plan, &view.state).await?;
     Ok(Json(Why { id: view.row.id.to_string(), status: shape::status(view.row.projection.status), reasons }))
 }
 
+/// The reasons why a run waits, with facts from the store.
+pub(crate) async fn reasons(app: &App, row: &RunRow, plan: &Plan, state: &Run) -> ApiResult<Vec<WaitReason>> {
+    let mut reasons: Vec<WaitReason> =
+        state.why(plan).into_iter().take(REASONS_MAX).map(shape::reason).collect();
+    let asked = reasons.iter_mut().filter(|reason| reason.service.is_some());
+    for reason in asked.take(REASONS_LOOKED_INTO) {
+        look_into(app, plan, state, reason).await?;
+    }
+    count_missing(app, row, &mut reasons).await?;
+    Ok(reasons)
+}
+
 /// Adds the amount that an account lacks for a call, from the store.
-async fn count_missing(app: &App, view: &RunView, reasons: &mut [WaitReason]) -> ApiResult<()> {
+async fn count_missing(app: &App, row: &RunRow, reasons: &mut [WaitReason]) -> ApiResult<()> {
     let mut short: Vec<&mut WaitReason> =
         reasons.iter_mut().filter(|reason| reason.waits_for == "balance").collect();
-    let Some(account) = view.row.origin.account.as_deref().filter(|_| !short.is_empty()) else {
+    let Some(account) = row.origin.account.as_deref().filter(|_| !short.is_empty()) else {
         return Ok(());
     };
     let Some(row) = app.store().account(app.project(), account).await? else { return Ok(()) };
@@ -102,9 +108,9 @@ async fn count_missing(app: &App, view: &RunView, reasons: &mut [WaitReason]) ->
 }
 
 /// Adds the number of live workers of a service, from the store.
-async fn look_into(app: &App, view: &RunView, reason: &mut WaitReason) -> ApiResult<()> {
+async fn look_into(app: &App, plan: &Plan, state: &Run, reason: &mut WaitReason) -> ApiResult<()> {
     let Some(service) = reason.service.clone() else { return Ok(()) };
-    let place = view.state.place(&view.plan, &reason.node.as_str().into());
+    let place = state.place(plan, &reason.node.as_str().into());
     let work = place.as_ref().and_then(|place| Some((place.call?, place.phase.work()?)));
     let Some((call, work)) = work else { return Ok(()) };
     let is_job = match call.exec {
@@ -114,7 +120,7 @@ async fn look_into(app: &App, view: &RunView, reason: &mut WaitReason) -> ApiRes
     };
     let now = app.runtime.clock().now();
     if is_job && let Some(fence) = work.fence() {
-        let job = app.store().job(app.project(), JobId::of_call(view.row.id, fence)).await?;
+        let job = app.store().job(app.project(), JobId::of_call(state.id, fence)).await?;
         if job.is_some_and(|row| JobStatus::of(&row.job) == JobStatus::Running) {
             return Ok(());
         }

@@ -158,7 +158,8 @@ fn refused(refused: RefusedRegistration) -> RefusedWorker {
     RefusedWorker { id, url, reason, at: time(at) }
 }
 
-fn is_online(app: &App, row: &WorkerRow, now: Timestamp) -> bool {
+/// Whether the worker was heard of lately.
+pub(crate) fn is_online(app: &App, row: &WorkerRow, now: Timestamp) -> bool {
     let ttl = app.runtime.settings().worker_ttl;
     let ttl = if row.url.is_empty() { ttl.max(PULL_TTL) } else { ttl };
     now.since(row.beat_at) <= u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)

@@ -93,7 +93,7 @@ fn summaries_last(attempts: Vec<NodeAttempt>) -> Vec<NodeAttempt> {
         }
     }
     let mut placed: Vec<(usize, NodeAttempt)> = last_of.into_iter().zip(attempts).collect();
-    // Of rows at one place, those inside come first.
+    // A row inside comes before the row of its fan.
     placed.sort_by_key(|(at, row)| (*at, Reverse(row.node.segments().count())));
     placed.into_iter().map(|(_, row)| row).collect()
 }

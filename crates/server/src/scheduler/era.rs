@@ -73,6 +73,11 @@ impl Noun {
 }
 
 impl Era {
+    /// Whether every value of an `input_map` without a `$` is a path of the shared state.
+    pub(super) fn has_bare_paths(self) -> bool {
+        self == Era::First
+    }
+
     /// An object, spelled as this era does.
     pub(super) fn object(self, noun: Noun, mut fields: Map<String, Value>) -> Value {
         let spelled = match self {

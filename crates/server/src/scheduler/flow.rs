@@ -124,8 +124,11 @@ pub(super) async fn publish(State(surface): State<Surface>, ask: RequestFields) 
         Some("archived") => VersionStatus::Archived,
         Some(_) => return Err(Failure::bad("`Status` is published, draft or archived")),
     };
-    let definition = definition_text(&ask)?;
+    let mut definition = definition_text(&ask)?;
     ask.memory().add(definition::compile_bytes(&definition)).await?;
+    if surface.era.has_bare_paths() {
+        definition = definition::with_shared_paths(definition);
+    }
     // The text is in memory once while its values are built.
     drop(ask);
     let version =

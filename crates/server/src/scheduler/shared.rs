@@ -102,6 +102,7 @@ fn branch_name(fan: &Fan, arms: &FanState, index: usize, names: &mut BTreeMap<St
 
 fn strategy_word(strategy: Strategy) -> &'static str {
     match strategy {
+        Strategy::All => "",
         Strategy::FailFast => "fail_fast",
         Strategy::CollectErrors => "collect_errors",
         Strategy::IgnoreErrors => "ignore_errors",

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use windlass_engine::definition::compile;
+use windlass_engine::definition::source_map::{SourceMap, pointer};
 use windlass_engine::plan::Form;
 use windlass_engine::problem::{Problem, Severity as EngineSeverity};
 use windlass_sdk::contract::{FlowInfo, ProblemSeverity, ValidationProblem, Version, VersionSummary};
@@ -57,8 +58,15 @@ pub(crate) fn form(form: Form) -> &'static str {
     }
 }
 
-pub(crate) fn severity_problems(problems: Vec<Problem>) -> Vec<ValidationProblem> {
+/// Problems with their places; with the text of the definition, also with lines and columns.
+pub(crate) fn severity_problems(problems: Vec<Problem>, text: Option<&str>) -> Vec<ValidationProblem> {
+    // Most definitions have none.
+    let places = text.filter(|_| !problems.is_empty()).map(SourceMap::of);
+    let position = |path: &str| places.as_ref().and_then(|places| places.find(path));
     let shape = |problem: Problem| ValidationProblem {
+        pointer: pointer(&problem.path),
+        line: position(&problem.path).map(|position| position.line),
+        column: position(&problem.path).map(|position| position.column),
         path: problem.path,
         reason: problem.reason,
         hint: problem.hint,

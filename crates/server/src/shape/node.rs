@@ -109,12 +109,25 @@ fn walk_fan(
 
 /// The states of the nodes of a run, by path; and whether there are more than are shown.
 pub(crate) fn node_states(plan: &Plan, run: &Run) -> (BTreeMap<String, NodeInfo>, bool) {
+    collect(plan, run, node_state)
+}
+
+/// The same without outputs, which may be large.
+pub(crate) fn node_heads(plan: &Plan, run: &Run) -> (BTreeMap<String, NodeInfo>, bool) {
+    collect(plan, run, node_head)
+}
+
+fn collect(
+    plan: &Plan,
+    run: &Run,
+    shape: impl Fn(&Plan, &Run, &NodePath, &NodeAt<'_>) -> NodeInfo,
+) -> (BTreeMap<String, NodeInfo>, bool) {
     let mut states = BTreeMap::new();
     let stopped = each_node(plan, run, &mut |path, found| {
         if states.len() >= NODES_MAX {
             return ControlFlow::Break(());
         }
-        let state = node_state(plan, run, &path, &found);
+        let state = shape(plan, run, &path, &found);
         states.insert(path.as_str().to_owned(), state);
         ControlFlow::Continue(())
     });
@@ -122,6 +135,14 @@ pub(crate) fn node_states(plan: &Plan, run: &Run) -> (BTreeMap<String, NodeInfo>
 }
 
 fn node_state(plan: &Plan, run: &Run, path: &NodePath, found: &NodeAt<'_>) -> NodeInfo {
+    let output = match found {
+        NodeAt::Node { state, .. } => state.output.as_deref().cloned(),
+        NodeAt::Branch { slot, .. } => slot.output.as_deref().cloned(),
+    };
+    NodeInfo { output, ..node_head(plan, run, path, found) }
+}
+
+fn node_head(plan: &Plan, run: &Run, path: &NodePath, found: &NodeAt<'_>) -> NodeInfo {
     let (job, call) = reach(run.id, found);
     let status = match found.phase() {
         // An ended run reaches no further nodes.
@@ -135,7 +156,6 @@ fn node_state(plan: &Plan, run: &Run, path: &NodePath, found: &NodeAt<'_>) -> No
             title: node.title.clone(),
             kind: node.label.clone(),
             task_id: plan.position(path).and_then(|position| position.task_id()),
-            output: inner.output.as_deref().cloned(),
             action: inner.action.clone(),
             error: inner.fault.as_ref().map(|fault| shape_fault(fault, None)),
             attempts: inner.attempts,
@@ -151,7 +171,6 @@ fn node_state(plan: &Plan, run: &Run, path: &NodePath, found: &NodeAt<'_>) -> No
         NodeAt::Branch { node, name, slot, .. } => NodeInfo {
             title: Some((*name).to_owned()).filter(|name| !name.is_empty()),
             kind: node.label.clone(),
-            output: slot.output.as_deref().cloned(),
             error: slot.fault.as_deref().map(|fault| shape_fault(fault, None)),
             attempts: slot.attempts,
             ..state

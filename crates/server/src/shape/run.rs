@@ -6,10 +6,11 @@ use windlass_engine::event::{ExecMode as EngineMode, RunFault};
 use windlass_engine::money::Bill;
 use windlass_engine::plan::Priority as EnginePriority;
 use windlass_engine::run::{Run as EngineRun, Totals};
+use windlass_runtime::feed::RunUpdate;
 use windlass_runtime::runs::RunView;
 use windlass_sdk::contract::{
-    FaultInfo, OwnCost, ParentCall, RunCost, RunDetail, RunPriority, RunState, RunStatus, RunSummary,
-    StartMode,
+    ChangeEvent, FaultInfo, OwnCost, ParentCall, RunCost, RunDetail, RunPriority, RunState, RunStatus,
+    RunSummary, StartMode,
 };
 use windlass_store::run::{RunRow, RunStatus as StoreStatus};
 
@@ -56,7 +57,7 @@ fn cost(totals: Totals) -> RunCost {
 }
 
 /// The same, with its own part where it is not the whole.
-fn whole_cost(state: &EngineRun) -> RunCost {
+pub(super) fn whole_cost(state: &EngineRun) -> RunCost {
     let Bill { estimated, actual } = state.own_cost();
     let own = (!state.children.is_zero()).then_some(OwnCost { estimated: estimated.0, actual: actual.0 });
     RunCost { own, ..cost(state.cost) }
@@ -64,6 +65,18 @@ fn whole_cost(state: &EngineRun) -> RunCost {
 
 fn run_fault(error: &RunFault) -> FaultInfo {
     shape_fault(&error.fault, Some(&error.node))
+}
+
+/// A change of a run, as streams tell it.
+pub(crate) fn run_change(change: &RunUpdate) -> ChangeEvent {
+    ChangeEvent {
+        run: change.run.to_string(),
+        flow_id: change.flow.to_string(),
+        seq: change.seq.0,
+        at: time(change.at),
+        status: status(change.status),
+        node: change.node.as_ref().map(ToString::to_string),
+    }
 }
 
 /// A run as it is listed.
@@ -105,19 +118,23 @@ pub(crate) fn run(view: &RunView, label: &VersionLabel) -> RunDetail {
     RunDetail {
         summary: RunSummary { cost: whole_cost(state), ..summary(&view.row, label) },
         params: start.params.to_map(),
-        shared: shared(view),
+        shared: shared(&view.state),
         result: state.result.as_deref().cloned(),
         node_states,
         more_nodes,
-        exec_mode: match start.exec_mode {
-            EngineMode::All => StartMode::All,
-            EngineMode::SpecifiedStarts => StartMode::SpecifiedStarts,
-            EngineMode::IsolatedNodes => StartMode::IsolatedNodes,
-        },
+        exec_mode: exec_mode(start.exec_mode),
         start_node_ids: start.start_node_ids.clone(),
         priority: priority_word(state.priority(&view.plan)),
         manual: start.manual,
         budget: state.budget.map(|budget| budget.0),
+    }
+}
+
+pub(super) fn exec_mode(mode: EngineMode) -> StartMode {
+    match mode {
+        EngineMode::All => StartMode::All,
+        EngineMode::SpecifiedStarts => StartMode::SpecifiedStarts,
+        EngineMode::IsolatedNodes => StartMode::IsolatedNodes,
     }
 }
 
@@ -133,7 +150,7 @@ pub(crate) fn run_state(view: &RunView, at: Seq, row: &RunRow) -> RunState {
         status: status(windlass_store::projection::status(state)),
         round: state.round,
         params: state.start.params.to_map(),
-        shared: shared(view),
+        shared: shared(&view.state),
         signals: state.signals.iter().map(|(key, value)| (key.clone(), (**value).clone())).collect(),
         node_states,
         more_nodes,
@@ -143,7 +160,7 @@ pub(crate) fn run_state(view: &RunView, at: Seq, row: &RunRow) -> RunState {
     }
 }
 
-fn shared(view: &RunView) -> Map<String, Value> {
-    let fields = view.state.root.shared.iter().flatten();
+pub(crate) fn shared(state: &EngineRun) -> Map<String, Value> {
+    let fields = state.root.shared.iter().flatten();
     fields.map(|(key, value)| (key.clone(), (**value).clone())).collect()
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::test_server::{TestServer, upper, waiting};
+use crate::test_server::{TestServer, upper, waiting};
 
 fn ids(graph: &Value) -> Vec<&str> {
     graph["nodes"].as_array().unwrap().iter().map(|node| node["id"].as_str().unwrap()).collect()

@@ -132,3 +132,95 @@ async fn a_stream_that_cannot_be_is_refused() {
     let request = Request::builder().uri("/api/v1/events").header("last-event-id", "yesterday");
     host.send(request.body(Body::empty()).unwrap()).await.refused(400, "bad_query");
 }
+
+#[tokio::test]
+async fn a_topic_of_a_run_sends_its_nodes_as_they_change() {
+    let host = TestServer::new().await;
+    host.publish("b", waiting()).await;
+    let run = host.start("b", json!({})).await;
+    host.until(&run, |run| run["status"] == "waiting").await;
+    let mut watch = Watch::open(&host, &format!("/api/v1/events?topics=run:{run},runs,approvals"), None).await;
+    let hello = watch.next().await.unwrap();
+    assert_eq!((hello.name.as_str(), &hello.data["topics"][1]), ("hello", &json!("runs")));
+    let page = host.get(&format!("/api/v1/runs/{run}/view")).await.ok();
+    host.post(&format!("/api/v1/runs/{run}/signal"), json!({ "key": "payment", "value": 1 })).await.ok();
+    let ended = host.ended(&run).await;
+    let (mut nodes, mut attempts) = (page["node_states"].clone(), Vec::new());
+    let (mut last_id, mut has_runs, mut has_approvals) = (hello.id.parse::<u64>().unwrap(), false, false);
+    let mut status = Value::Null;
+    while status != "completed" || !has_runs || !has_approvals {
+        let event = watch.next().await.unwrap();
+        let id: u64 = event.id.parse().unwrap();
+        assert!(id > last_id, "ids grow");
+        last_id = id;
+        match event.name.as_str() {
+            "patch" if event.data.get("run").is_some() => {
+                assert_eq!(event.data["topic"], format!("run:{run}"));
+                for (path, node) in event.data["node_states"].as_object().into_iter().flatten() {
+                    nodes[path] = node.clone();
+                }
+                attempts.extend(event.data["attempts"].as_array().into_iter().flatten().cloned());
+                status = event.data["run"]["status"].clone();
+            }
+            "runs" => {
+                has_runs = true;
+                assert_eq!(event.data["changes"][0]["run"], json!(run));
+            }
+            "changed" => has_approvals |= event.data["topic"] == "approvals",
+            "patch" => {}
+            other => panic!("{other}: {event:?}"),
+        }
+    }
+    let fresh = host.get(&format!("/api/v1/runs/{run}/view")).await.ok();
+    assert_eq!(nodes, fresh["node_states"], "patches lead to the same nodes as a new snapshot");
+    assert_eq!(fresh["seq"], ended["len"]);
+    for attempt in &attempts {
+        let same = |other: &&Value| other["node"] == attempt["node"] && other["visit"] == attempt["visit"];
+        assert!(fresh["attempts"].as_array().unwrap().iter().any(|other| same(&other)), "{attempt}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_of_topics_that_is_opened_again_tells_where_something_was_missed() {
+    let host = TestServer::new().await;
+    host.publish("b", waiting()).await;
+    let run = host.start("b", json!({})).await;
+    host.until(&run, |run| run["status"] == "waiting").await;
+    let path = format!("/api/v1/events?topics=run:{run},runs,queues");
+    let hello = Watch::open(&host, &path, None).await.next().await.unwrap();
+    let mut watch = Watch::open(&host, &path, Some(&hello.id)).await;
+    assert_eq!(watch.next().await.unwrap().name, "hello");
+    let missed = watch.next().await.unwrap();
+    assert_eq!((missed.name.as_str(), &missed.data["topic"]), ("resync", &json!(format!("run:{run}"))));
+    let runs = watch.next().await.unwrap();
+    assert_eq!((runs.name.as_str(), &runs.data["changes"][0]["run"]), ("runs", &json!(run)));
+    let queues = watch.next().await.unwrap();
+    assert_eq!((queues.name.as_str(), &queues.data["topic"]), ("changed", &json!("queues")));
+    // Long after the last change nothing was missed.
+    let later = hello.id.parse::<u64>().unwrap() + 60_000;
+    let mut watch = Watch::open(&host, &format!("{path}&last_event_id={later}"), None).await;
+    assert_eq!(watch.next().await.unwrap().name, "hello");
+    assert_eq!(watch.next().await.unwrap().data["topic"], "queues");
+    for wrong in ["run:x", "", "nothing"] {
+        host.get(&format!("/api/v1/events?topics={wrong}")).await.refused(400, "bad_query");
+    }
+}
+
+#[tokio::test]
+async fn the_progress_of_a_bulk_action_is_a_topic() {
+    let host = TestServer::new().await;
+    host.publish("b", waiting()).await;
+    host.start("b", json!({})).await;
+    let body = json!({ "kind": "runs", "query": "flow:b", "action": "cancel" });
+    let bulk = host.post("/api/v1/bulk", body).await.ok()["id"].as_str().unwrap().to_owned();
+    let mut watch = Watch::open(&host, &format!("/api/v1/events?topics=bulk:{bulk},overview"), None).await;
+    let (mut bulk_status, mut has_overview) = (Value::Null, false);
+    while bulk_status != "completed" || !has_overview {
+        let event = watch.next().await.unwrap();
+        match event.name.as_str() {
+            "bulk" => bulk_status = event.data["status"].clone(),
+            "overview" => has_overview = event.data["tiles"].is_object(),
+            other => assert_eq!(other, "hello"),
+        }
+    }
+}

@@ -143,6 +143,7 @@ impl LateChecker {
             }
             Event::Started(_)
             | Event::Judged { .. }
+            | Event::Draining { .. }
             | Event::Turned { .. }
             | Event::Signaled { .. }
             | Event::Decided { .. }

@@ -132,6 +132,7 @@ impl RunRecord {
             | Event::Skipped { .. }
             | Event::Judged { .. }
             | Event::Opened { .. }
+            | Event::Draining { .. }
             | Event::Turned { .. }
             | Event::Waiting { .. }
             | Event::Decided { .. }

@@ -35,6 +35,8 @@ impl SimWorld {
                 Effect::Cancel { node, fence, exec } => {
                     self.cancel(server, cached.run.id, node, *fence, exec)
                 }
+                // The commit ended the calls of unclaimed jobs; any other call is on its way to its worker.
+                Effect::Withdraw { .. } => {}
                 // The commit contains these as rows.
                 Effect::Move { .. } | Effect::Tell { .. } | Effect::Bill { .. } | Effect::Raise { .. } => {}
             }

@@ -469,6 +469,44 @@ CREATE TABLE worker_services (
 );
 CREATE INDEX worker_services_by_worker ON worker_services (project, worker);
 
+-- One action on many runs: the request and its progress.
+CREATE TABLE bulks (
+    id uuid PRIMARY KEY,
+    project text COLLATE "C" NOT NULL,
+    rev bigint NOT NULL,
+    state text COLLATE "C" NOT NULL,
+    ended_at bigint
+);
+CREATE INDEX bulks_by_project ON bulks (project, id);
+CREATE INDEX bulks_open ON bulks (id) WHERE ended_at IS NULL;
+CREATE INDEX bulks_by_end ON bulks (ended_at) WHERE ended_at IS NOT NULL;
+
+-- The runs of a bulk action, a thousand in a row.
+CREATE TABLE bulk_targets (
+    bulk uuid NOT NULL,
+    part bigint NOT NULL,
+    targets text COLLATE "C" NOT NULL,
+    PRIMARY KEY (bulk, part)
+);
+
+CREATE TABLE bulk_failures (
+    bulk uuid NOT NULL,
+    no bigint NOT NULL,
+    failure text COLLATE "C" NOT NULL,
+    PRIMARY KEY (bulk, no)
+);
+
+-- Figures of one server in one minute, for charts. The scope is empty for the whole server, or names a queue.
+CREATE TABLE samples (
+    project text COLLATE "C" NOT NULL,
+    scope text COLLATE "C" NOT NULL,
+    at bigint NOT NULL,
+    server uuid NOT NULL,
+    figures text COLLATE "C" NOT NULL,
+    PRIMARY KEY (project, scope, at, server)
+);
+CREATE INDEX samples_by_age ON samples (at);
+
 CREATE TABLE audit (
     project text COLLATE "C" NOT NULL,
     seq bigint NOT NULL,
@@ -622,10 +660,10 @@ SELECT runs.id AS run, (
         WHERE node IS NOT NULL AND n > (SELECT coalesce(max(n), 0) FROM seen WHERE kind IN ('retried', 'rerun'))
         GROUP BY node
     )
-    SELECT jsonb_object_agg(newest.node, jsonb_build_object(
+    SELECT coalesce(jsonb_object_agg(newest.node, jsonb_build_object(
         'attempt', coalesce(newest.attempt, 0) + 1, 'next_try_at', (seen.event::json ->> 'until')::bigint,
         'error', seen.event::json -> 'fault' ->> 'message'
-    ))
+    )), '{}'::jsonb)
     FROM newest JOIN seen ON seen.n = newest.n WHERE seen.kind = 'deferred'
 ) AS retries
 FROM runs WHERE runs.ended_at IS NULL;

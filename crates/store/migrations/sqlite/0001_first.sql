@@ -482,6 +482,44 @@ CREATE TABLE worker_services (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX worker_services_by_worker ON worker_services (project, worker);
 
+-- One action on many runs: the request and its progress.
+CREATE TABLE bulks (
+    id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
+    project TEXT NOT NULL DEFAULT 'default',
+    rev INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    ended_at INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE INDEX bulks_by_project ON bulks (project, id);
+CREATE INDEX bulks_open ON bulks (id) WHERE ended_at IS NULL;
+CREATE INDEX bulks_by_end ON bulks (ended_at) WHERE ended_at IS NOT NULL;
+
+-- The runs of a bulk action, a thousand in a row.
+CREATE TABLE bulk_targets (
+    bulk BLOB NOT NULL,
+    part INTEGER NOT NULL,
+    targets TEXT NOT NULL,
+    PRIMARY KEY (bulk, part)
+) STRICT;
+
+CREATE TABLE bulk_failures (
+    bulk BLOB NOT NULL,
+    no INTEGER NOT NULL,
+    failure TEXT NOT NULL,
+    PRIMARY KEY (bulk, no)
+) STRICT, WITHOUT ROWID;
+
+-- Figures of one server in one minute, for charts. The scope is empty for the whole server, or names a queue.
+CREATE TABLE samples (
+    project TEXT NOT NULL DEFAULT 'default',
+    scope TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    server BLOB NOT NULL,
+    figures TEXT NOT NULL,
+    PRIMARY KEY (project, scope, at, server)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX samples_by_age ON samples (at);
+
 CREATE TABLE audit (
     project TEXT NOT NULL DEFAULT 'default',
     -- From 1, without gaps within the project.

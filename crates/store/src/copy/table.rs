@@ -115,6 +115,10 @@ pub(crate) const TABLES: &[Table] = tables! {
         registered_at beat_at: Number, peer replaced: Text,
     }
     worker_services by (project, service, worker) { project service worker: Text }
+    bulks by (id) { project: Text, id: Id, rev: Number, state: Text, ended_at: Number }
+    bulk_targets by (bulk, part) { bulk: Id, part: Number, targets: Text }
+    bulk_failures by (bulk, no) { bulk: Id, no: Number, failure: Text }
+    samples by (project, scope, at, server) { project scope: Text, at: Number, server: Id, figures: Text }
     audit by (project, seq) { project: Text, seq at: Number, who what subject detail: Text }
 };
 

@@ -77,7 +77,7 @@ impl MemoryState {
         limit: usize,
     ) -> Result<Vec<Undelivered>, StoreError> {
         let undelivered = self.projects.values().flat_map(|tables| {
-            let sent = tables.undelivered_messages().filter(|message| message.note.tree().is_none());
+            let sent = undelivered_messages(tables).filter(|message| message.note.tree().is_none());
             sent.map(|message| Undelivered { project: tables.project.clone(), message: message.clone() })
         });
         let is_asked = |row: &Undelivered| {
@@ -95,7 +95,7 @@ impl MemoryState {
         limit: usize,
     ) -> Result<Vec<WaitingTree>, StoreError> {
         let trees = self.projects.values().flat_map(|tables| {
-            let roots = tables.undelivered_messages().filter_map(|message| message.note.tree());
+            let roots = undelivered_messages(tables).filter_map(|message| message.note.tree());
             roots.map(|(root, _)| WaitingTree { project: tables.project.clone(), root })
         });
         let trees: BTreeSet<WaitingTree> =
@@ -240,15 +240,10 @@ impl ProjectTables {
         Ok(rows.take(LOGS_MAX).cloned().collect())
     }
 
-    fn undelivered_messages(&self) -> impl Iterator<Item = &Message> {
-        self.undelivered.iter().filter_map(|(_, id)| self.messages.get(id))
-    }
-
     pub(super) fn waiting_children(&self, root: RunId, limit: usize) -> Result<Vec<Message>, StoreError> {
         let depth =
             |message: &Message| message.note.tree().filter(|(of, _)| *of == root).map(|(_, depth)| depth);
-        let mut found: Vec<(Reverse<u32>, &Message)> = self
-            .undelivered_messages()
+        let mut found: Vec<(Reverse<u32>, &Message)> = undelivered_messages(self)
             .filter_map(|message| Some((Reverse(depth(message)?), message)))
             .collect();
         found.sort_by_key(|(depth, message)| (*depth, message.at, &message.id));
@@ -266,6 +261,11 @@ impl ProjectTables {
             RunGroup::Open => row.projection.status.is_open(),
         };
         Ok(self.runs.values().map(|stored| &stored.row).filter(counts).take(limit).count())
+    }
+
+    pub(super) fn count_matching(&self, query: RunQuery, limit: usize) -> Result<Option<usize>, StoreError> {
+        let rows = self.runs.values().map(|stored| &stored.row);
+        Ok((!query.is_examined()).then(|| rows.filter(|row| row.matches(&query)).take(limit).count()))
     }
 
     pub(super) fn outbox_to(&self, to: Party) -> Result<Vec<Message>, StoreError> {
@@ -308,6 +308,10 @@ impl ProjectTables {
             }
         })
     }
+}
+
+fn undelivered_messages(tables: &ProjectTables) -> impl Iterator<Item = &Message> {
+    tables.undelivered.iter().filter_map(|(_, id)| tables.messages.get(id))
 }
 
 fn wake<I>(project: &Project, at: Timestamp, id: I) -> Wake<I> {

@@ -281,6 +281,28 @@ async fn count(db: &Link, sql: &str, conditions: &Conditions) -> Result<u64, Sto
     Ok(n)
 }
 
+/// The number of rows that meet the conditions, up to a limit.
+pub(super) async fn count_up_to(
+    db: &Link,
+    select: &str,
+    conditions: &Conditions,
+    limit: usize,
+) -> Result<usize, StoreError> {
+    let of_part =
+        |part: &IndexPart| format!("{select}{}", conditions.given(std::slice::from_ref(&part.condition)));
+    let all = match conditions.index_parts.as_slice() {
+        [] => format!("{select}{}", conditions.given(&[])),
+        index_parts => index_parts.iter().map(of_part).collect::<Vec<_>>().join(" UNION ALL "),
+    };
+    let most = FilterValue::Number(bound(limit));
+    let sql = format!("SELECT count(*) FROM ({all} LIMIT ${}) AS counted", conditions.values.len() + 1);
+    let mut binds = conditions.binds();
+    binds.push(most.bind());
+    let rows = db.ask_once(&sql, &binds).await?;
+    let n = rows.first().map(|row| PostgresColumns::of(row).number::<u64>()).transpose()?;
+    Ok(n.and_then(|n| usize::try_from(n).ok()).unwrap_or_default())
+}
+
 async fn count_each<T, I: PostgresId>(
     db: &Link,
     source: &Source<T, I>,

@@ -109,6 +109,19 @@ pub(super) async fn runs(db: &Link, project: &Project, query: &RunQuery) -> Resu
     list::page(db, &SOURCE, &conditions(project, query), &query.part, filter).await
 }
 
+/// The number of runs that match, up to a limit, if an index answers the query.
+pub(super) async fn count_matching(
+    db: &Link,
+    project: &Project,
+    query: &RunQuery,
+    limit: usize,
+) -> Result<Option<usize>, StoreError> {
+    if query.is_examined() {
+        return Ok(None);
+    }
+    list::count_up_to(db, "SELECT FROM runs", &conditions(project, query), limit).await.map(Some)
+}
+
 /// The conditions that the index of the query answers; the rest is examined row by row.
 fn conditions(project: &Project, query: &RunQuery) -> Conditions {
     let mut conditions = Conditions::of(project);
@@ -117,6 +130,11 @@ fn conditions(project: &Project, query: &RunQuery) -> Conditions {
         RunIndex::Schedule => conditions.equal("schedule", query.schedule.map(FilterValue::id)),
         RunIndex::Account => conditions.equal("account", query.account.clone().map(FilterValue::Text)),
         RunIndex::Creation => {}
+        RunIndex::Id => {
+            if let Some((first, last)) = query.ids {
+                conditions.add("id BETWEEN ? AND ?", [FilterValue::id(first), FilterValue::id(last)]);
+            }
+        }
         RunIndex::Status => {
             conditions.equal("flow", query.flow.map(FilterValue::id));
             conditions.equal("version", query.version.map(FilterValue::id));

@@ -15,7 +15,7 @@ pub(super) async fn migrated() -> Postgres {
 }
 
 /// Every statement with a text of its own.
-const ALL: [&[&str]; 31] = [
+const ALL: [&[&str]; 33] = [
     address::ALL,
     beside::ALL,
     schema::ALL,
@@ -47,6 +47,8 @@ const ALL: [&[&str]; 31] = [
     commit::ALL,
     copy::ALL,
     retain::ALL,
+    bulk::ALL,
+    sample::ALL,
 ];
 
 #[test]

@@ -168,6 +168,11 @@ impl<'p> Attempts<'p> {
         }
     }
 
+    /// The run as it is after the entries so far.
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
     /// The rows so far, oldest first.
     pub fn rows(&self) -> &[NodeAttempt] {
         &self.rows
@@ -237,6 +242,7 @@ impl<'p> Attempts<'p> {
             | Event::Skipped { .. }
             | Event::Judged { .. }
             | Event::Turned { .. }
+            | Event::Draining { .. }
             | Event::Signaled { .. }
             | Event::Decided { .. }
             | Event::Paused

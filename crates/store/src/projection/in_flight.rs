@@ -46,6 +46,7 @@ impl InFlightCalls {
                     orders.insert(spec.fence, is_direct(&spec.exec));
                 }
                 Effect::Cancel { .. }
+                | Effect::Withdraw { .. }
                 | Effect::Move { .. }
                 | Effect::Tell { .. }
                 | Effect::Bill { .. }
@@ -69,6 +70,7 @@ impl InFlightCalls {
                 | Event::Skipped { .. }
                 | Event::Judged { .. }
                 | Event::Opened { .. }
+                | Event::Draining { .. }
                 | Event::Turned { .. }
                 | Event::Waiting { .. }
                 | Event::Signaled { .. }

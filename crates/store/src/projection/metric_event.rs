@@ -43,6 +43,7 @@ fn moment(event: &Event) -> Option<MetricEvent> {
         | Event::Skipped { .. }
         | Event::Judged { .. }
         | Event::Opened { .. }
+        | Event::Draining { .. }
         | Event::Turned { .. }
         | Event::Waiting { .. }
         | Event::Signaled { .. }

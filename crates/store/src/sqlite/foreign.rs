@@ -21,7 +21,9 @@ const FIRST_NAME: &str = "SELECT min(name) FROM sqlite_schema WHERE name NOT LIK
 
 #[derive(Debug, thiserror::Error)]
 enum ForeignFile {
-    #[error("`{0}` is not a database of SQLite: name another file in --store")]
+    #[error(
+        "`{0}` is not a database of SQLite: name another file in --store, or restore this one from a backup"
+    )]
     NoDatabase(String),
     #[error(
         "`{path}` is a database of another program (it has `{table}` and no tables of Windlass): name another file in --store"

@@ -3,7 +3,7 @@
 mod change;
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 use windlass_engine::counter::Epoch;
 use windlass_engine::id::RunId;
 use windlass_engine::project::Project;
@@ -109,11 +109,28 @@ pub(super) fn runs(
     })
 }
 
+/// The number of runs that match, up to a limit, if an index answers the query.
+pub(super) fn count_matching(
+    db: &Connection,
+    project: &Project,
+    query: &RunQuery,
+    limit: usize,
+) -> Result<Option<usize>, StoreError> {
+    if query.is_examined() {
+        return Ok(None);
+    }
+    let (sql, mut values) = conditions(project, query).selection("SELECT 1 FROM runs");
+    values.push(bound(limit).into());
+    let sql = format!("SELECT count(*) FROM ({sql} LIMIT ?)");
+    let n: i64 = db.prepare_cached(&sql)?.query_row(params_from_iter(&values), |row| row.get(0))?;
+    Ok(Some(usize::try_from(n).unwrap_or_default()))
+}
+
 /// The conditions that the index of the query answers; the rest is examined row by row.
 fn conditions(project: &Project, query: &RunQuery) -> ListConditions {
     let mut conditions = match query.index() {
         // These have an index of their own, without the project.
-        RunIndex::Parent | RunIndex::Schedule => ListConditions::without_index(project),
+        RunIndex::Id | RunIndex::Parent | RunIndex::Schedule => ListConditions::without_index(project),
         RunIndex::Account | RunIndex::Status | RunIndex::Creation => ListConditions::of(project),
     };
     match query.index() {
@@ -121,6 +138,11 @@ fn conditions(project: &Project, query: &RunQuery) -> ListConditions {
         RunIndex::Schedule => conditions.equal("schedule", query.schedule.map(key)),
         RunIndex::Account => conditions.equal("account", query.account.clone()),
         RunIndex::Creation => {}
+        RunIndex::Id => {
+            if let Some((first, last)) = query.ids {
+                conditions.add("id BETWEEN ? AND ?", [key(first), key(last)]);
+            }
+        }
         RunIndex::Status => {
             conditions.equal("flow", query.flow.map(key));
             conditions.equal("version", query.version.map(key));

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use super::*;
 
 /// All constant statements.
-const ALL: [&[&str]; 32] = [
+const ALL: [&[&str]; 34] = [
     check::ALL,
     schema::ALL,
     flow::ALL,
@@ -40,6 +40,8 @@ const ALL: [&[&str]; 32] = [
     worker::ALL,
     commit::ALL,
     retain::ALL,
+    bulk::ALL,
+    sample::ALL,
     set_back::ALL,
 ];
 
@@ -77,6 +79,12 @@ fn plan_of(db: &Connection, sql: &str) -> String {
     let mut statement = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
     let steps = statement.raw_query().mapped(|row| row.get::<_, String>(3));
     steps.map(|step| step.unwrap() + "; ").collect()
+}
+
+#[test]
+fn a_list_of_tasks_computes_only_its_columns() {
+    let plan = plan_of(&migrated(), "SELECT id, name, type, status FROM tasks ORDER BY created_at DESC");
+    assert!(plan.contains("runs") && plan.contains("jobs") && !plan.contains("journal"), "{plan}");
 }
 
 #[test]

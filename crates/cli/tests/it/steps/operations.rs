@@ -91,7 +91,7 @@ async fn a_run_is_paused_resumed_continued_decided_and_cancelled_by_the_command_
         async |_: ServiceCall| HandlerOutcome::Suspended { memo: json!("job-7"), recheck: None },
     );
     tokio::spawn(render.run(stop));
-    let id = shell.text(&["run", "start", "ask", "-q"]);
+    let id = shell.text(&["run", "start", "ask", "--quiet"]);
     node_is(&client, &id, "ask", "waiting").await;
     assert_eq!(shell.json(&["run", "pause", &id])["status"], "paused");
     shell.text(&["approvals", "approve", &format!("{id}/ask")]);
@@ -102,7 +102,7 @@ async fn a_run_is_paused_resumed_continued_decided_and_cancelled_by_the_command_
     assert_eq!(shell.json(&["run", "continue", &id, "yes", "\"by hand\""])["id"], id);
     let ended = ends(&client, &id, "completed").await;
     assert_eq!(ended["result"]["yes"], "by hand");
-    let other = shell.text(&["run", "start", "ask", "-q"]);
+    let other = shell.text(&["run", "start", "ask", "--quiet"]);
     shell.text(&["run", "cancel", &other, "--reason", "changed my mind"]);
     ends(&client, &other, "canceled").await;
     assert!(shell.text(&["run", "stats", &id, "-o", "table"]).contains("at once"));

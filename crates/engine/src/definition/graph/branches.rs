@@ -7,25 +7,34 @@ use serde_json::Value;
 
 use super::calls::{Doer, ExecType, Terms};
 use super::node;
-use crate::definition::Flow;
-use crate::definition::reader::{Fields, Reader, at_index, shown};
+use crate::definition::reader::{Fields, Reader, at_index, is_blank, shown};
 use crate::definition::refs;
+use crate::definition::{Flow, NodeDoers};
 use crate::params::Params;
-use crate::plan::{Body, Branch, Branches, Exec, Fan, Post, Prep, Strategy};
+use crate::plan::{Body, Branch, Branches, Exec, Fan, Post, Prep, Scope, Strategy};
 
 /// Settings that every branch of a node takes from the node.
 struct Common {
+    doer: Doer,
+    /// The flow that every branch of the node runs, with its name.
+    scope: Option<(Arc<Scope>, String)>,
     terms: Terms,
     params: Params,
     exec_type: ExecType,
     depth: usize,
 }
 
+const BY_SERVICE: &str = "has no effect: the branches are named by services; give `parallel_execs`";
+
 /// Reads a `parallel` node: given branches, or services named by a parameter when it is entered.
 pub(super) fn parallel(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option<Fan> {
     let (max_parallel, strategy) = pace(fields, reader);
-    let common = common(fields, depth, reader);
+    let doer = Doer::of_node(fields, reader);
+    let common = common(fields, doer, None, depth, reader);
     let execs = fields.list("parallel_execs", reader).unwrap_or_default();
+    if execs.is_empty() {
+        common.doer.clone().without_exec_type().warn_of_idle(BY_SERVICE, reader);
+    }
     let services = fields.texts("parallel_services", reader).unwrap_or_default();
     let dynamic = common.params.get("services");
     let branches = if !execs.is_empty() {
@@ -64,33 +73,34 @@ pub(super) fn parallel(fields: &mut Fields<'_>, depth: usize, reader: &mut Reade
 /// Reads a `foreach` node: one branch for each item, single items done differently.
 pub(super) fn foreach(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option<Fan> {
     let (max_parallel, strategy) = pace(fields, reader);
-    let doer = Doer::read(fields, reader);
-    let common = common(fields, depth, reader);
+    let doer = Doer::of_node(fields, reader);
+    let scope = body_scope(fields, depth, reader);
+    let has_scope = fields.map.get("subflow").is_some_and(|value| !is_blank(value));
+    let doer = if has_scope {
+        doer.warn_of_idle("has no effect: the items run the subflow", reader);
+        Doer::default()
+    } else {
+        doer
+    };
+    let common = common(fields, doer, scope, depth, reader);
     let path = fields.at("foreach_execs");
     let execs = fields.list("foreach_execs", reader).unwrap_or_default();
     if !reader.admit_branches(execs.len(), &common.params, &path) {
         return None;
     }
-    let subflow = body_scope(fields, depth, reader);
-    let mut each = match subflow {
-        Some(scope) => Some(plain(scope.1, Body::Scope(scope.0))),
-        None if doer.is_named() || execs.is_empty() => {
-            doer.exec(common.exec_type, reader).map(|(exec, service)| {
-                plain(
-                    service.clone(),
-                    Body::Call(Box::new(common.terms.call(exec, service, Params::default()))),
-                )
-            })
-        }
-        None => None,
-    };
-    let has_each = each.is_some() || doer.is_named() || fields.map.contains_key("subflow");
+    let has_each = common.doer.is_named() || has_scope;
+    let reads_each = if has_scope { common.scope.is_some() } else { has_each || execs.is_empty() };
+    let each = if reads_each { common.body_of(common.doer.clone(), reader) } else { None };
+    let mut each = each.map(|(name, body)| plain(name, body));
+    let zeros = execs.iter().filter(|exec| exec.get("index").is_some_and(is_zero)).count();
     let mut special: BTreeMap<usize, Branch> = BTreeMap::new();
     let mut unread = false;
     for (i, value) in execs.iter().enumerate() {
         let path = at_index(&path, i);
         let Some(mut exec) = Fields::of(value, path.clone(), reader) else { continue };
         let given = exec.whole("index", reader).map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+        // Writers that write every field give 0 to execs without an index.
+        let given = given.filter(|at| !(reader.is_lenient() && *at == 0 && (i == 0 || zeros > 1)));
         let branch = branch(exec, &common, reader);
         let Some(branch) = branch.map(|branch| Branch { place: at_index(".foreach_execs", i), ..branch })
         else {
@@ -114,6 +124,10 @@ pub(super) fn foreach(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader
     Some(Fan { branches: Branches::Items { each: each?, special }, max_parallel, strategy })
 }
 
+fn is_zero(value: &Value) -> bool {
+    value.as_f64() == Some(0.0)
+}
+
 const STRATEGIES: [(&str, Strategy); 5] = [
     ("fail_fast", Strategy::FailFast),
     ("collect_errors", Strategy::CollectErrors),
@@ -131,9 +145,29 @@ fn pace(fields: &mut Fields<'_>, reader: &mut Reader) -> (Option<usize>, Strateg
     (if concurrent { max } else { Some(1) }, strategy)
 }
 
-fn common(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Common {
-    let exec_type = fields.word("exec_type", &super::calls::EXEC_TYPES, reader).unwrap_or(ExecType::Http);
-    Common { terms: Terms::read(fields, reader), params: node::params(fields, reader), exec_type, depth }
+fn common(
+    fields: &mut Fields<'_>,
+    doer: Doer,
+    scope: Option<(Arc<Scope>, String)>,
+    depth: usize,
+    reader: &mut Reader,
+) -> Common {
+    let exec_type = doer.exec_type_or(ExecType::Http);
+    let (terms, params) = (Terms::read(fields, reader), node::params(fields, reader));
+    Common { doer, scope, terms, params, exec_type, depth }
+}
+
+impl Common {
+    /// The body of a branch with these fields: they inherit from the node, and without any of them a branch is the
+    /// flow of the node, if it has one.
+    fn body_of(&self, doer: Doer, reader: &mut Reader) -> Option<(String, Body)> {
+        if let Some((scope, name)) = self.scope.as_ref().filter(|_| !doer.is_given()) {
+            return Some((name.clone(), Body::Scope(scope.clone())));
+        }
+        let (exec, service) = doer.over(&self.doer).exec(self.exec_type, reader)?;
+        let call = self.terms.call(exec, service.clone(), Params::default());
+        Some((service, Body::Call(Box::new(call))))
+    }
 }
 
 fn fixed(
@@ -177,17 +211,30 @@ fn branch(mut exec: Fields<'_>, common: &Common, reader: &mut Reader) -> Option<
     let own = node::params(&mut exec, reader);
     let prep = node::prep(&mut exec, reader);
     let post = node::post(&mut exec, reader);
-    let has_scope = exec.map.get("subflow").is_some_and(|value| !value.is_null());
-    let scope = body_scope(&mut exec, common.depth, reader);
-    let body = match scope {
-        Some((scope, name)) => Some((name, Body::Scope(scope))),
+    for (name, is_given) in [("action_static", post.action_static.is_some()), ("action_key", post.action_key.is_some())]
+    {
+        if is_given {
+            let reason = "has no effect: a branch follows no edge; the action of the node is in its own `post`";
+            reader.warning(format!("{}.post.{name}", exec.path), reason);
+        }
+    }
+    let has_scope = exec.map.get("subflow").is_some_and(|value| !is_blank(value));
+    let body = match body_scope(&mut exec, common.depth, reader) {
+        Some((scope, name)) => {
+            doer.warn_of_idle("has no effect: the branch runs its subflow", reader);
+            Some((name, Body::Scope(scope)))
+        }
         None if has_scope => None,
-        None => doer.exec(common.exec_type, reader).map(|(exec, service)| {
-            (service.clone(), Body::Call(Box::new(common.terms.call(exec, service, Params::default()))))
-        }),
+        None => common.body_of(doer, reader),
     };
     let title = exec.name("name", reader).map(str::to_owned);
-    exec.allow(&["node", "index"]);
+    let is_item = exec.knows("index");
+    for idle in ["node", "index"] {
+        let is_idle = exec.value(idle).is_some_and(|value| !is_blank(value)) && !(is_item && idle == "index");
+        if is_idle {
+            reader.warning(exec.at(idle), "has no effect on a branch");
+        }
+    }
     exec.finish(reader);
     let (name, body) = body?;
     Some(Branch { name: title.unwrap_or(name), body, params: own, prep, post, place: String::new() })
@@ -198,11 +245,11 @@ fn body_scope(
     fields: &mut Fields<'_>,
     depth: usize,
     reader: &mut Reader,
-) -> Option<(Arc<crate::plan::Scope>, String)> {
-    let value = fields.value("subflow")?;
+) -> Option<(Arc<Scope>, String)> {
+    let value = fields.value("subflow").filter(|value| !is_blank(value))?;
     // A branch begins with the fields of its item, which are unknown until the flow runs.
     let outside = reader.begins_with.take();
-    let flow = Flow::read(value, &fields.at("subflow"), depth + 1, reader);
+    let flow = Flow::read(value, &fields.at("subflow"), depth + 1, NodeDoers::new(), reader);
     reader.begins_with = outside;
     let flow = flow?;
     Some((Arc::new(flow.root?), flow.title.unwrap_or_else(|| "subflow".to_owned())))

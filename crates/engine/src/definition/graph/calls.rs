@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::definition::reader::{Fields, Reader, shown};
+use crate::definition::reader::{Fields, Reader, is_blank, shown};
 use crate::limits;
 use crate::money::Cost;
 use crate::params::Params;
@@ -28,29 +28,86 @@ pub(in crate::definition) const EXEC_TYPES: [(&str, ExecType); 4] = [
     ("local_script", ExecType::Script),
 ];
 
-/// The fields that say who works: of a node, or of one of its branches.
-pub(in crate::definition) struct Doer<'v> {
-    pub(in crate::definition) service: Option<&'v str>,
-    pub(in crate::definition) exec_type: Option<ExecType>,
-    func: Option<&'v str>,
+/// The `func` that older definitions give to scripts.
+const SCRIPT_FUNC: &str = "local_script";
+
+/// The fields that say who works: of a node, of one of its branches, or of an exec that overrides single fields.
+#[derive(Debug, Clone, Default)]
+pub(in crate::definition) struct Doer {
+    service: Option<String>,
+    exec_type: Option<ExecType>,
+    func: Option<String>,
     script: Option<Script>,
+    /// Where the fields stand; of an override, where the overriding ones do.
     path: String,
+    /// Those of `func` and `script` that stand there, and are not inherited.
+    own: Vec<&'static str>,
 }
 
-impl<'v> Doer<'v> {
-    pub(in crate::definition) fn read(fields: &mut Fields<'v>, reader: &mut Reader) -> Doer<'v> {
-        Doer {
-            service: fields.name("service", reader),
-            exec_type: fields.word("exec_type", &EXEC_TYPES, reader),
-            func: fields.name("func", reader),
-            script: read_script(fields, reader),
-            path: fields.path.clone(),
+impl Doer {
+    pub(in crate::definition) fn read(fields: &mut Fields<'_>, reader: &mut Reader) -> Doer {
+        let service = fields.name("service", reader).map(str::to_owned);
+        let exec_type = fields.word("exec_type", &EXEC_TYPES, reader);
+        let func = fields.name("func", reader).map(str::to_owned);
+        let script = read_script(fields, reader);
+        let own = [("func", func.is_some()), ("script", script.is_some())];
+        let own = own.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect();
+        Doer { service, exec_type, func, script, path: fields.path.clone(), own }
+    }
+
+    /// The fields of the node that is being read, with those of `subflow_execs` over them.
+    pub(in crate::definition) fn of_node(fields: &mut Fields<'_>, reader: &mut Reader) -> Doer {
+        let own = Doer::read(fields, reader);
+        match reader.doer.take() {
+            Some(given) => given.over(&own),
+            None => own,
         }
     }
 
-    /// Whether the node names a service, function, script or flow at all.
+    /// These fields, and those of `under` that are not given here.
+    pub(in crate::definition) fn over(self, under: &Doer) -> Doer {
+        Doer {
+            service: self.service.or_else(|| under.service.clone()),
+            exec_type: self.exec_type.or(under.exec_type),
+            func: self.func.or_else(|| under.func.clone()),
+            script: self.script.or_else(|| under.script.clone()),
+            path: self.path,
+            own: self.own,
+        }
+    }
+
+    /// Whether a service, function, script or flow is named at all.
     pub(in crate::definition) fn is_named(&self) -> bool {
         self.service.is_some() || self.func.is_some() || self.script.is_some()
+    }
+
+    /// Whether any of the fields is given.
+    pub(in crate::definition) fn is_given(&self) -> bool {
+        self.is_named() || self.exec_type.is_some()
+    }
+
+    /// Warns of fields that say who works where that is not asked.
+    pub(in crate::definition) fn warn_of_idle(&self, reason: &str, reader: &mut Reader) {
+        let given = [
+            ("service", self.service.is_some()),
+            ("exec_type", self.exec_type.is_some()),
+            ("func", self.func.is_some()),
+            ("script", self.script.is_some()),
+        ];
+        for (name, _) in given.into_iter().filter(|(_, given)| *given) {
+            reader.warning(format!("{}.{name}", self.path), reason);
+        }
+    }
+
+    /// The same without an executor, which also says how services are called.
+    pub(in crate::definition) fn without_exec_type(self) -> Doer {
+        Doer { exec_type: None, ..self }
+    }
+
+    /// The executor that is given or implied.
+    pub(in crate::definition) fn exec_type_or(&self, fallback: ExecType) -> ExecType {
+        let is_script = self.func.as_deref() == Some(SCRIPT_FUNC) && self.script.is_some();
+        self.exec_type.unwrap_or(if is_script { ExecType::Script } else { fallback })
     }
 
     /// The executor and the name of the service; a problem if the node names none.
@@ -59,21 +116,22 @@ impl<'v> Doer<'v> {
         fallback: ExecType,
         reader: &mut Reader,
     ) -> Option<(Exec, String)> {
-        let service = self.service.map(str::to_owned);
-        match self.exec_type.unwrap_or(fallback) {
-            kind @ (ExecType::Http | ExecType::Queue) => {
+        let service = self.service.clone();
+        let kind = self.exec_type_or(fallback);
+        let exec = match kind {
+            ExecType::Http | ExecType::Queue => {
                 let Some(service) = service else {
                     self.missing_service(reader);
                     return None;
                 };
-                Some((if kind == ExecType::Http { Exec::Http } else { Exec::Queue }, service))
+                (if kind == ExecType::Http { Exec::Http } else { Exec::Queue }, service)
             }
             ExecType::Func => {
-                let Some(name) = self.func.or(self.service).map(str::to_owned) else {
+                let Some(name) = self.func.clone().or_else(|| service.clone()) else {
                     reader.error(format!("{}.func", self.path), "the function is missing: name it in `func`");
                     return None;
                 };
-                Some((Exec::Func { name: name.clone() }, service.unwrap_or(name)))
+                (Exec::Func { name: name.clone() }, service.unwrap_or(name))
             }
             ExecType::Script => {
                 let Some(script) = self.script.clone() else {
@@ -83,8 +141,26 @@ impl<'v> Doer<'v> {
                 };
                 let name = if script.language.is_empty() { &script.cmd } else { &script.language };
                 let service = service.unwrap_or_else(|| shown(name));
-                Some((Exec::Script(Box::new(script)), service))
+                (Exec::Script(Box::new(script)), service)
             }
+        };
+        self.warn_of_unused(kind, reader);
+        Some(exec)
+    }
+
+    /// Warns of a function or script that the executor does not use.
+    fn warn_of_unused(&self, kind: ExecType, reader: &mut Reader) {
+        let (word, used) = match kind {
+            ExecType::Http => ("http", ""),
+            ExecType::Queue => ("queue", ""),
+            ExecType::Func => ("local_func", "func"),
+            ExecType::Script => ("local_script", "script"),
+        };
+        for name in self.own.iter().filter(|name| **name != used) {
+            if kind == ExecType::Script && self.func.as_deref() == Some(SCRIPT_FUNC) {
+                continue;
+            }
+            reader.warning(format!("{}.{name}", self.path), format!("has no effect with exec_type {word}"));
         }
     }
 
@@ -115,10 +191,10 @@ const STDIN_MODES: [(&str, StdinMode); 2] = [("json", StdinMode::Json), ("none",
 const OUTPUT_MODES: [(&str, OutputMode); 2] = [("json", OutputMode::Json), ("text", OutputMode::Text)];
 
 fn read_script(fields: &mut Fields<'_>, reader: &mut Reader) -> Option<Script> {
-    let mut script = fields.inner("script", reader)?;
-    if script.map.is_empty() {
+    if fields.value("script").is_some_and(is_blank) {
         return None;
     }
+    let mut script = fields.inner("script", reader)?;
     let text = |found: Option<&str>| found.unwrap_or_default().to_owned();
     let mut read = Script {
         cmd: text(script.text("cmd", reader)),
@@ -220,7 +296,8 @@ fn count(n: u64) -> u32 {
 /// Reads `recheck_ms` and `until_reported`: when a suspended call is asked again.
 pub(in crate::definition) fn recheck(fields: &mut Fields<'_>, reader: &mut Reader) -> Recheck {
     let bounds = (*limits::RECHECK_MS.start(), *limits::RECHECK_MS.end());
-    let every = fields.between("recheck_ms", bounds, " milliseconds", reader);
+    let is_absent = reader.is_lenient() && fields.value("recheck_ms").is_some_and(is_blank);
+    let every = if is_absent { None } else { fields.between("recheck_ms", bounds, " milliseconds", reader) };
     let until_reported = fields.flag("until_reported", reader).unwrap_or(false);
     match (every, until_reported) {
         (Some(_), true) => {
@@ -238,6 +315,9 @@ pub(in crate::definition) fn recheck(fields: &mut Fields<'_>, reader: &mut Reade
 /// Reads `cost: {estimate, actual}`; a bare value is the estimate.
 pub(in crate::definition) fn cost(fields: &mut Fields<'_>, reader: &mut Reader) -> Option<Cost> {
     let value = fields.value("cost")?;
+    if value.as_object().is_some_and(|cost| cost.values().all(Value::is_null)) {
+        return None;
+    }
     if !value.is_object() {
         let estimate = template(value, &fields.at("cost"), reader)?;
         return Some(Cost { estimate, actual: None });

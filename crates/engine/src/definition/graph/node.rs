@@ -8,7 +8,7 @@ use super::branches;
 use super::calls::{Doer, ExecType, Terms};
 use super::waits::{approval, timer, wait};
 use crate::definition::Flow;
-use crate::definition::reader::{Fields, Reader, at_index, at_key, shown};
+use crate::definition::reader::{Fields, Reader, at_index, at_key, is_blank, shown};
 use crate::expr::{Condition, json};
 use crate::params::Params;
 use crate::plan::{Choice, Exec, Join, Node, NodeKind, Post, Prep, Sub, SubFailure};
@@ -129,7 +129,8 @@ pub(in crate::definition) fn fill(
         Word::Choice => Some(NodeKind::Choice(choice(fields, reader))),
         Word::Parallel => branches::parallel(fields, depth, reader).map(|fan| NodeKind::Fan(Box::new(fan))),
         Word::Foreach => branches::foreach(fields, depth, reader).map(|fan| NodeKind::Fan(Box::new(fan))),
-        Word::Subflow if fields.map.get("subflow").is_none_or(Value::is_null) => {
+        Word::Subflow if fields.map.get("subflow").is_none_or(is_blank) => {
+            fields.value("subflow");
             match fields.text("flow", reader) {
                 Some(_) => flow_ref(node, fields, reader),
                 None => {
@@ -172,25 +173,13 @@ pub(in crate::definition) fn finish(mut fields: Fields<'_>, label: &str, reader:
     fields.finish(reader);
 }
 
-/// Whether a writer that always writes every field would have written this for an absent one.
-fn is_blank(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Bool(flag) => !flag,
-        Value::Number(n) => n.as_f64() == Some(0.0),
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(map) => map.values().all(|v| v.is_null() || v == ""),
-    }
-}
-
 fn call(
     node: &mut Node,
     fallback: ExecType,
     fields: &mut Fields<'_>,
     reader: &mut Reader,
 ) -> Option<NodeKind> {
-    let doer = Doer::read(fields, reader);
+    let doer = Doer::of_node(fields, reader);
     let mut terms = Terms::read(fields, reader);
     // A call keeps its own time limit, per attempt.
     terms.timeout_ms = std::mem::take(&mut node.timeout_ms);
@@ -216,6 +205,7 @@ fn flow_ref(node: &mut Node, fields: &mut Fields<'_>, reader: &mut Reader) -> Op
 pub(in crate::definition) fn version(fields: &mut Fields<'_>, reader: &mut Reader) -> Option<u32> {
     match fields.value("version")? {
         Value::String(word) if word.is_empty() || word == "latest" => None,
+        zero if reader.is_lenient() && is_blank(zero) => None,
         value => {
             let number = value.as_str().map_or_else(|| value.as_u64(), |text| text.parse().ok());
             let number = number.and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0);
@@ -318,33 +308,54 @@ fn choice(fields: &mut Fields<'_>, reader: &mut Reader) -> Choice {
 }
 
 fn subflow(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option<NodeKind> {
+    let execs = subflow_execs(fields, reader);
+    let doers = execs.iter().map(|exec| (exec.node.clone(), exec.doer.clone()));
+    let doers: BTreeMap<String, Doer> = doers.filter(|(_, doer)| doer.is_given()).collect();
     let path = fields.at("subflow");
-    let flow = fields.value("subflow").and_then(|value| Flow::read(value, &path, depth + 1, reader));
+    let flow = fields.value("subflow").and_then(|value| Flow::read(value, &path, depth + 1, doers, reader));
     let on_failure = sub_failure(fields, reader);
-    let path = fields.at("subflow_execs");
-    let mut overrides = BTreeMap::new();
     let scope = flow.and_then(|flow| flow.root);
+    let mut overrides = BTreeMap::new();
+    for NodeExec { node, params, path, .. } in execs {
+        let index = scope.as_ref().map(|scope| &scope.index);
+        if let Some(index) = index.filter(|index| !index.contains_key(&node)) {
+            let reason = format!("the subflow has no node `{}`", shown(&node));
+            reader.error_near(format!("{path}.node"), reason, &node, index.keys().map(String::as_str));
+        } else if overrides.insert(node.clone(), params).is_some() {
+            let reason = format!("node `{}` is given twice", shown(&node));
+            reader.strict_error(format!("{path}.node"), reason, None);
+        }
+    }
+    Some(NodeKind::Sub(Box::new(Sub { scope: scope?, overrides, on_failure })))
+}
+
+/// One of `subflow_execs`: fields of a node inside that are given here.
+struct NodeExec {
+    node: String,
+    doer: Doer,
+    params: Params,
+    path: String,
+}
+
+fn subflow_execs(fields: &mut Fields<'_>, reader: &mut Reader) -> Vec<NodeExec> {
+    let path = fields.at("subflow_execs");
+    let mut execs = Vec::new();
     for (i, value) in fields.list("subflow_execs", reader).unwrap_or_default().iter().enumerate() {
         let Some(mut exec) = Fields::of(value, at_index(&path, i), reader) else { continue };
-        let node = exec.text("node", reader);
-        let params = exec.map("params", reader).cloned().unwrap_or_default();
-        match (node, &scope) {
-            (None, _) => reader.error(exec.at("node"), "name the node of the subflow these params are for"),
-            (Some(node), Some(scope)) if !scope.index.contains_key(node) => {
-                let reason = format!("the subflow has no node `{}`", shown(node));
-                reader.error_near(exec.at("node"), reason, node, scope.index.keys().map(String::as_str));
-            }
-            (Some(node), _) => drop(overrides.insert(node.to_owned(), Params::from(params))),
+        let (doer, params) = (Doer::read(&mut exec, reader), params(&mut exec, reader));
+        match exec.text("node", reader) {
+            Some(node) => execs.push(NodeExec { node: node.to_owned(), doer, params, path: exec.path.clone() }),
+            None => reader.error(exec.at("node"), "name the node of the subflow that this is for"),
         }
-        for idle in ["service", "exec_type", "func", "script", "prep", "post", "index"] {
+        for idle in ["prep", "post", "index", "subflow"] {
             if exec.value(idle).is_some_and(|value| !is_blank(value)) {
-                reader
-                    .warning(exec.at(idle), "has no effect: only params can be given to a node of a subflow");
+                let reason = "has no effect: a node of a subflow can be given service, exec_type, func, script and params";
+                reader.warning(exec.at(idle), reason);
             }
         }
         exec.finish(reader);
     }
-    Some(NodeKind::Sub(Box::new(Sub { scope: scope?, overrides, on_failure })))
+    execs
 }
 
 /// The initial shared state of a subflow: the fields of its input, as far as they are known.

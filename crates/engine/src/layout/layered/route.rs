@@ -208,8 +208,8 @@ impl Router<'_, '_> {
                 _ => (self.spacing.track * i32::try_from(WIDE_TRACKS).unwrap_or(1) / n).max(1),
             };
             let all = gap * (n - 1).max(0);
-            let inner = (self.spacing.channel - arrow).max(all + 2 * margin);
-            let first = channels.extent + labels[channel] + (inner - all) / 2;
+            let inner = (self.spacing.channel - arrow).max(all + self.spacing.unit + 2 * margin);
+            let first = channels.extent + labels[channel] + (inner - self.spacing.unit - all) / 2;
             let place =
                 |track: Option<usize>| first + gap * track.and_then(|t| i32::try_from(t).ok()).unwrap_or(0);
             channels.tracks.push(found.into_iter().map(place).collect());

@@ -35,9 +35,10 @@ impl Applier<'_> {
             walk.node(kind, node, path);
         }
         let (n_granted, refunded) = (walk.n_granted, walk.refunded);
-        run.n_granted = run.n_granted.saturating_sub(n_granted);
         run.cost.refund(refunded);
         run.agenda.forget(path);
+        self.left_grants(path, n_granted);
+        self.drains_no_more(path);
         self.look_at_budget(refunded > Amount::ZERO);
     }
 }

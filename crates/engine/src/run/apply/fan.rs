@@ -14,11 +14,14 @@ impl Applier<'_> {
         let Some((fan_path, _)) = path.split_last() else { return };
         let Some(spot) = self.run.spot(self.plan, &fan_path) else { return };
         let NodeKind::Fan(fan) = &spot.node.kind else { return };
-        let gives_up = failed && fan.strategy == Strategy::FailFast;
+        let is_draining = self.run.draining.contains_key(&fan_path);
         let Some(arms) = self.run.root.fan_mut(&self.plan.root, &fan_path) else { return };
         arms.n_open = arms.n_open.saturating_sub(1);
         arms.n_failed += usize::from(failed);
-        if gives_up {
+        if is_draining {
+            return;
+        }
+        if failed && arms.strategy(fan) == Strategy::FailFast {
             if arms.n_failed == 1 {
                 self.run.agenda.push_front(Todo::Collapse(fan_path));
             }
@@ -59,7 +62,7 @@ pub(super) fn output(strategy: Strategy, arms: &FanState) -> Value {
     };
     let slots = arms.slots.iter();
     match strategy {
-        Strategy::CollectErrors | Strategy::Continue => {
+        Strategy::All | Strategy::CollectErrors | Strategy::Continue => {
             Value::Array(slots.map(|slot| value(slot).unwrap_or(Value::Null)).collect())
         }
         Strategy::FailFast | Strategy::IgnoreErrors => Value::Array(slots.filter_map(value).collect()),

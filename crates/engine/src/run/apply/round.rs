@@ -234,10 +234,10 @@ impl Reopened {
             }
             (NodeKind::Fan(fan), Some(Nest::Fan(arms))) => {
                 let Some(index) = index() else { return };
-                // A fan that gives up on a failure cannot end well with one: its failed branches run again too.
+                // A fan that fails with a branch cannot end well with one: its failed branches run again too.
                 let lacks = |slot: &Slot| match slot.phase {
                     Phase::Canceled => true,
-                    Phase::Failed => fan.strategy == Strategy::FailFast,
+                    Phase::Failed => matches!(fan.strategy, Strategy::All | Strategy::FailFast),
                     Phase::Pending | Phase::Open(_) | Phase::Done | Phase::Skipped => false,
                 };
                 for (at, slot) in arms.slots.iter_mut().enumerate() {

@@ -26,6 +26,7 @@ impl Applier<'_> {
     ) {
         self.close_work(path, actual);
         self.forget(path);
+        self.drains_no_more(path);
         let Some(spot) = self.run.spot(self.plan, path) else { return };
         let output = output.unwrap_or_else(|| collected(&spot));
         let (ix, node) = (spot.ix, spot.node);
@@ -75,6 +76,7 @@ impl Applier<'_> {
     pub(super) fn failed(&mut self, path: &NodePath, fault: &Fault, route: Option<&str>) {
         self.close_work(path, None);
         self.forget(path);
+        self.drains_no_more(path);
         self.run.agenda.remove(&Todo::Enter(path.clone()));
         let Some(spot) = self.run.spot(self.plan, path) else { return };
         if spot.branch.is_some() {
@@ -244,7 +246,7 @@ pub(in super::super) fn collected(spot: &NodeRef<'_, '_>) -> Arc<Value> {
     }
     match (&spot.node.kind, spot.state.nest.as_deref()) {
         (NodeKind::Sub(_), Some(Nest::Scope(inner))) => of_scope(inner),
-        (NodeKind::Fan(plan), Some(Nest::Fan(arms))) => Arc::new(fan::output(plan.strategy, arms)),
+        (NodeKind::Fan(plan), Some(Nest::Fan(arms))) => Arc::new(fan::output(arms.strategy(plan), arms)),
         (NodeKind::Loop(plan), Some(Nest::Loop(turns))) => {
             let keys = plan.outputs.iter().map(|(key, _)| key.as_str());
             Arc::new(loop_fact(keys, turns, &spot.state.input))

@@ -144,8 +144,8 @@ impl Applier<'_> {
     fn leave_grant(&mut self, path: &NodePath) -> Option<&mut Work> {
         let work = self.run.root.work_mut(&self.plan.root, path)?;
         let granted = matches!(work.stage, Stage::Granted { .. });
-        self.run.n_granted = self.run.n_granted.saturating_sub(usize::from(granted));
-        Some(work)
+        self.left_grants(path, usize::from(granted));
+        self.run.root.work_mut(&self.plan.root, path)
     }
 
     /// The call at a path is over: no worker has it, and nothing is owed for it.
@@ -172,6 +172,7 @@ impl Applier<'_> {
     /// A subflow that failed starts again from its beginning.
     fn restarting(&mut self, path: &NodePath, fault: &Fault, until: Timestamp) {
         self.run.agenda.forget(path);
+        self.drains_no_more(path);
         if let Some(node) = self.run.root.node_mut(&self.plan.root, path) {
             node.restarts += 1;
             node.fault = Some(fault.clone());

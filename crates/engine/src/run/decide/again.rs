@@ -26,7 +26,7 @@ impl CallDecider<'_> {
         recheck_ms: u64,
     ) -> Option<(Next, u64)> {
         let call = self.call;
-        if !fault.retryable {
+        if !fault.retryable || self.run.is_draining(self.path) {
             return None;
         }
         if self.switches_worker(work, fault, delivery) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::node::{action_of, weigh_templates};
+use super::node::weigh_templates;
 use super::view_of;
 use crate::counter::Fence;
 use crate::event::{Event, Next};
@@ -109,6 +109,10 @@ impl CallDecider<'_> {
         if is_told_again(work, outcome, recheck_ms) {
             return None;
         }
+        let is_result = matches!(outcome, CallOutcome::Done(_) | CallOutcome::Failed(_));
+        if !is_result && self.run.is_draining(path) {
+            return Some(Event::Dropped { node: path.clone() });
+        }
         Some(match outcome {
             CallOutcome::Done(value) => self.done(work, value, worker),
             CallOutcome::Suspended { memo, recheck_ms: said } => match weigh(memo) {
@@ -147,12 +151,11 @@ impl CallDecider<'_> {
             // An actual cost that makes no sense is no reason to lose the result: the estimate stands.
             crate::money::actual(call.cost.as_ref(), price, &view, estimate).unwrap_or(estimate)
         });
-        let post = spot.branch.map_or(&spot.node.post, |arm| &arm.branch.post);
         Event::Done {
             node: path.clone(),
             fence: fence_of(work),
             output: Some(value.clone()),
-            action: action_of(post, value),
+            action: spot.action(value),
             actual,
             worker,
         }

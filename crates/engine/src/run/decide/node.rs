@@ -12,7 +12,7 @@ use crate::meter::{BYTES_PER_STEP, steps_of};
 use crate::number::Num;
 use crate::params::Params;
 use crate::path::NodePath;
-use crate::plan::{Body, Branches, Choice, Compute, Fan, Join, LoopOver, NodeKind, Post, Routing, Timer};
+use crate::plan::{Body, Branches, Choice, Compute, Fan, Join, LoopOver, NodeKind, Routing, Strategy, Timer};
 use crate::reference::{Facts, Seg, Template, dig};
 use crate::retry::{Fault, FaultKind};
 use crate::run::view::NodeRef;
@@ -58,14 +58,14 @@ impl Decider<'_> {
         if let Some(arm) = &spot.branch {
             return match &arm.branch.body {
                 Body::Call(_) => self.call(&spot, path).grant(),
-                Body::Scope(_) => vec![Event::Opened { node: path.clone(), n: 0, names: Vec::new() }],
+                Body::Scope(_) => vec![opened(path, 0)],
             };
         }
         match &spot.node.kind {
             NodeKind::Call(_) => self.call(&spot, path).grant(),
             NodeKind::Choice(choice) => self.choose(&spot, path, choice),
             NodeKind::Fan(fan) => vec![open_fan(&spot, path, fan)],
-            NodeKind::Sub(_) => vec![Event::Opened { node: path.clone(), n: 0, names: Vec::new() }],
+            NodeKind::Sub(_) => vec![opened(path, 0)],
             NodeKind::Loop(plan) => vec![open_loop(&spot, path, &plan.over)],
             NodeKind::Timer(timer) => vec![self.open_timer(&spot, path, timer)],
             NodeKind::Wait(_) | NodeKind::Approval(_) => vec![self.open_wait(&spot, path)],
@@ -179,8 +179,14 @@ impl Decider<'_> {
     }
 }
 
+/// A subflow, a branch or a loop opens.
+pub(super) fn opened(path: &NodePath, n: usize) -> Event {
+    Event::Opened { node: path.clone(), n, names: Vec::new(), all: false }
+}
+
 fn open_fan(spot: &NodeRef<'_, '_>, path: &NodePath, fan: &Fan) -> Event {
-    let opened = |n, names| Event::Opened { node: path.clone(), n, names };
+    let all = fan.strategy == Strategy::All;
+    let opened = |n, names| Event::Opened { node: path.clone(), n, names, all };
     match &fan.branches {
         Branches::Fixed(list) => opened(list.len(), Vec::new()),
         Branches::Services { .. } => match service_names(&spot.params()) {
@@ -211,7 +217,7 @@ fn open_loop(spot: &NodeRef<'_, '_>, path: &NodePath, over: &LoopOver) -> Event 
     };
     let most = crate::limits::FAN_BRANCHES;
     match n {
-        Ok(n) if n <= most => Event::Opened { node: path.clone(), n, names: Vec::new() },
+        Ok(n) if n <= most => opened(path, n),
         Ok(n) => spot.bad_input(path, format!("{n} turns are too many: at most {most}")),
         Err(message) => spot.bad_input(path, message),
     }
@@ -234,13 +240,6 @@ pub(super) fn weigh_templates<'t>(
 ) -> Result<usize, Excess> {
     let refs: Vec<_> = templates.flat_map(Template::refs).collect();
     weigh_refs(&refs, facts)
-}
-
-/// The action a result leads to.
-pub(crate) fn action_of(post: &Post, result: &Value) -> Option<String> {
-    post.action_static
-        .clone()
-        .or_else(|| post.action_key.as_deref().and_then(|key| dig(result, key)).and_then(action_text))
 }
 
 /// A choice's `action_key`: in its input, then in shared.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::node::action_of;
 use super::{Decider, action_text};
 use crate::event::Event;
 use crate::input::Refusal;
@@ -227,7 +226,7 @@ impl Decider<'_> {
 fn wait_done(spot: &NodeRef<'_, '_>, path: &NodePath, value: Value) -> Event {
     let post = &spot.node.post;
     let keyed = || post.action_key.as_ref().and_then(|_| action_text(&value));
-    let action = action_of(post, &value).or_else(keyed);
+    let action = spot.action(&value).or_else(keyed);
     spot.done(path, Arc::new(value), action)
 }
 

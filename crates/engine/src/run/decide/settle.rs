@@ -2,14 +2,15 @@
 
 use serde_json::Value;
 
-use super::node::{action_of, weigh_templates};
+use super::node::weigh_templates;
 use super::{Decider, warning};
 use crate::counter::Fence;
 use crate::event::{Ending, Event, Level, Next, RunFault};
 use crate::id::mix;
 use crate::path::NodePath;
-use crate::plan::{NodeKind, SubFailure, When};
+use crate::plan::{NodeKind, Strategy, SubFailure, When};
 use crate::retry::{Fault, FaultKind};
+use crate::run::draining::OpenInside;
 use crate::run::state::{FanState, Nest, Phase, ScopeState};
 use crate::run::view::NodeRef;
 use crate::weight::weigh;
@@ -90,9 +91,18 @@ impl Decider<'_> {
         if self.given.meter.spend(n_inside(spot.state.nest.as_deref())).is_err() {
             return Vec::new();
         }
+        if let (None, NodeKind::Fan(fan), Some(Nest::Fan(arms))) =
+            (&spot.branch, &spot.node.kind, spot.state.nest.as_deref())
+            && arms.n_failed > 0
+            && arms.strategy(fan) == Strategy::All
+        {
+            events.push(spot.failed(path, Fence::ZERO, fan_fault(arms), None));
+            return events;
+        }
         let action = match (&spot.branch, spot.state.nest.as_deref()) {
             (None, Some(Nest::Scope(inner))) => spot.sub_action(inner),
-            (None, _) => action_of(&spot.node.post, &crate::run::apply::collected(&spot)),
+            (None, _) if spot.node.post.action_static.is_none() && spot.node.post.action_key.is_none() => None,
+            (None, _) => spot.action(&crate::run::apply::collected(&spot)),
             (Some(_), _) => None,
         };
         let node = path.clone();
@@ -102,6 +112,9 @@ impl Decider<'_> {
 
     /// Something inside `path` failed and nothing there caught it.
     pub(super) fn collapse(&self, path: &NodePath) -> Vec<Event> {
+        if let Some(events) = self.drain(path) {
+            return events;
+        }
         let mut events = self.drop_inside(path);
         if path.is_root() {
             let error = self.run.root.fault.clone().map(|(node, fault)| RunFault { node, fault });
@@ -130,6 +143,16 @@ impl Decider<'_> {
         events
     }
 
+    /// The beginning of a drain, if calls in hand have to end before the place fails: everything else is canceled.
+    fn drain(&self, path: &NodePath) -> Option<Vec<Event>> {
+        if self.run.draining.contains_key(path) || !self.run.drains(self.plan, path) {
+            return None;
+        }
+        let OpenInside { idle, has_call_in_hand } = self.run.open_inside(self.plan, path);
+        let draining = has_call_in_hand.then(|| Event::Draining { node: path.clone() })?;
+        Some(idle.into_iter().map(|node| Event::Dropped { node }).chain([draining]).collect())
+    }
+
     fn sub_failed(
         &self,
         spot: &NodeRef<'_, '_>,
@@ -153,7 +176,8 @@ impl Decider<'_> {
             }
             SubFailure::Fail => None,
             SubFailure::Restart(policy) => {
-                (spot.state.restarts < policy.max && fault.kind != FaultKind::Limit).then_some(policy)
+                let may_restart = spot.state.restarts < policy.max && !self.run.is_draining(path);
+                (may_restart && fault.kind != FaultKind::Limit).then_some(policy)
             }
         };
         match restart {

@@ -1,6 +1,7 @@
 //! Time: due waits, one at a time. Never early; late is as good as on time.
 
 use super::Decider;
+use super::node::opened;
 use crate::counter::Fence;
 use crate::event::{Event, Waiting};
 use crate::path::NodePath;
@@ -50,7 +51,7 @@ impl Decider<'_> {
                 vec![spot.failed(path, Fence::ZERO, Fault::new(FaultKind::Timeout, what).permanent(), None)]
             }
             Phase::Open(Activity::Restart { .. }) => {
-                vec![Event::Opened { node: path.clone(), n: 0, names: Vec::new() }]
+                vec![opened(path, 0)]
             }
             Phase::Open(Activity::Nest | Activity::Beginning) => {
                 let mut events = self.drop_inside(path);

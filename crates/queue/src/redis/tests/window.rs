@@ -72,6 +72,28 @@ async fn a_fill_that_reads_the_store_too_early_is_asked_for_again() {
 }
 
 #[tokio::test]
+async fn a_window_that_claims_by_service_drain_is_filled_too() {
+    let server = RedisTestServer::start(&[]);
+    let connection = connect(&server).await;
+    add(&connection, 0, 0..1_200).await;
+    let held = |n: u128| RedisUpdate::Held {
+        message: message("q", 0, n),
+        was_ready: true,
+        was_delayed: false,
+        attempt: Uuid::from_u128(n),
+        worker: "w".to_owned(),
+        ms: 1_000,
+    };
+    assert_eq!(
+        connection.apply(&(0..500).map(held).collect::<Vec<_>>()).await.unwrap(),
+        WindowNeeds::default()
+    );
+    let needs = connection.apply(&[held(500)]).await.unwrap();
+    assert_eq!(needs.short, names(&["q"]).into_iter().collect());
+    assert_eq!(listed(&server, "queue:q:ready"), (501..WINDOW).collect::<Vec<_>>());
+}
+
+#[tokio::test]
 async fn jobs_of_several_classes_of_runs_are_reported_so_that_a_fill_gives_each_its_share() {
     let server = RedisTestServer::start(&[]);
     let connection = connect(&server).await;

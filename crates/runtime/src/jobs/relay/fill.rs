@@ -93,8 +93,19 @@ impl RedisRelay {
         relay: &Relay,
         queue: &str,
     ) -> Result<(), LinkError> {
+        relay.note_left(true);
+        let filled = self.fill_window(link, relay, queue).await;
+        let mut left = relay.note_left(false);
+        filled?;
+        left.retain(|message| message.queue == queue);
+        link.remove(&left).await?;
+        Ok(())
+    }
+
+    async fn fill_window(&self, link: &RedisConnection, relay: &Relay, queue: &str) -> Result<(), LinkError> {
         // Before the store is read, so that jobs that are added or popped meanwhile are told apart.
         let window = link.window(queue).await?;
+        let mut popped = relay.popped();
         let query = ReadyQuery {
             queues: vec![queue.to_owned()],
             now: self.clock().now(),
@@ -103,10 +114,13 @@ impl RedisRelay {
         };
         let places = self.ready_places(query.clone()).await?;
         let below = places.last().filter(|_| places.len() >= WINDOW).map(|last| last.priority);
-        let waiting = self.with_classes(query, places, below).await?;
+        let mut waiting = self.with_classes(query, places, below).await?;
+        // The store has these as ready until their claims are written.
+        popped.extend(relay.popped());
+        waiting.retain(|waiting| !popped.contains(&waiting.job));
         let mut order = dispatch_order(&waiting, window.priorities());
         order.truncate(WINDOW);
-        let messages = self.messages(order).await?;
+        let messages = self.messages(order, window.messages()).await?;
         if link.fill(queue, &window, below, &messages).await? {
             relay.want(queue);
         }
@@ -149,12 +163,16 @@ impl RedisRelay {
         Ok(all)
     }
 
-    /// The messages of these jobs, in this order.
-    async fn messages(&self, jobs: Vec<JobId>) -> Result<Vec<JobMessage>, LinkError> {
-        let found = self.outlines(OutlineQuery::Ids(jobs.clone())).await?;
-        let mut found: HashMap<JobId, JobMessage> =
-            found.iter().map(|outline| (outline.row.id(), message(outline))).collect();
-        Ok(jobs.iter().filter_map(|job| found.remove(job)).collect())
+    /// The messages of these jobs, in this order; only jobs without a known one are read.
+    async fn messages(
+        &self,
+        jobs: Vec<JobId>,
+        mut known: HashMap<JobId, JobMessage>,
+    ) -> Result<Vec<JobMessage>, LinkError> {
+        let unknown = jobs.iter().filter(|job| !known.contains_key(job)).copied().collect();
+        let found = self.outlines(OutlineQuery::Ids(unknown)).await?;
+        known.extend(found.iter().map(|outline| (outline.row.id(), message(outline))));
+        Ok(jobs.iter().filter_map(|job| known.remove(job)).collect())
     }
 
     async fn outlines(&self, query: OutlineQuery) -> Result<Vec<JobOutline>, LinkError> {

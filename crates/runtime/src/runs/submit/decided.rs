@@ -44,9 +44,13 @@ pub(super) fn inline_meter(cached: &CachedRun) -> Meter {
 }
 
 /// Writes a decision that is whole.
-pub(super) async fn write_decided(runs: &Runs, decided: Decided) -> WrittenBatch {
-    let Decided { mut cached, envelopes, refusals, step, unmoved, at } = decided;
-    let (after, outcome) = match runs.draft(&mut cached, step, &envelopes, &refusals, at).await {
+pub(super) async fn write_decided(runs: &Runs, decided: Decided, given: Given) -> WrittenBatch {
+    let Decided { mut cached, envelopes, refusals, mut step, unmoved, at } = decided;
+    let draft = match runs.withdraw_unclaimed(&mut cached, &mut step, given).await {
+        Ok(()) => runs.draft(&mut cached, step, &envelopes, &refusals, at).await,
+        Err(error) => Err(error),
+    };
+    let (after, outcome) = match draft {
         Ok(CommitDraft { mut commit, after }) => {
             commit.unmoved.extend(unmoved);
             (after, runs.write(commit).await)
@@ -92,7 +96,7 @@ pub(super) async fn write_long(
         let more = decided.cached.run.resume_agenda(&decided.cached.plan, &given);
         decided.step.events.extend(more.events);
         decided.step.effects.extend(more.effects);
-        here.block_on(write_decided(&runs, decided))
+        here.block_on(write_decided(&runs, decided, given))
     })
     .await
 }

@@ -106,6 +106,35 @@ fn a_retry_waits_for_a_worker_that_has_not_failed() {
 }
 
 #[test]
+fn a_call_stays_with_its_worker_as_long_as_that_one_can_be_called() {
+    let limits = PoolLimits { worker_calls: 1, ..LIMITS };
+    let mut pool = pool(limits, ["a", "b"].map(|id| row(id, &["s"])));
+    let faithful = || WorkerRequest { stays_with: Some("a".to_owned()), ..wish("s") };
+    for _ in 0..3 {
+        assert_eq!(pass(&mut pool, faithful()), "a");
+    }
+    let first = ask(&mut pool, faithful());
+    let (mut waiting, mut plain) = (ask(&mut pool, faithful()), ask(&mut pool, wish("s")));
+    assert_eq!((waiting.worker(), plain.worker().as_deref()), (None, Some("b")), "it holds up no other call");
+    pool.leave("s", first.ticket, NOW);
+    assert_eq!(waiting.worker().as_deref(), Some("a"));
+    pool.leave("s", waiting.ticket, NOW);
+    pool.leave("s", plain.ticket, NOW);
+    pool.drain("a", true, NOW);
+    assert_eq!(pass(&mut pool, faithful()), "b");
+}
+
+#[test]
+fn another_worker_is_one_that_can_be_called_and_was_not() {
+    let mut pool = pool(LIMITS, ["a", "b", "c"].map(|id| row(id, &["s"])));
+    assert!(pool.has_other("s", &["a"], NOW) && pool.has_other("s", &["a", "b"], NOW));
+    assert!(!pool.has_other("s", &["a", "b", "c"], NOW) && !pool.has_other("t", &[], NOW));
+    pool.drain("c", true, NOW);
+    assert!(!pool.has_other("s", &["a", "b"], NOW));
+    assert!(!pool.has_other("s", &["a"], NOW.after(LIMITS.ttl_ms + 1)), "all of them are dead");
+}
+
+#[test]
 fn the_least_loaded_gets_the_call() {
     let loaded = |id, load| WorkerRow { load, ..row(id, &["s"]) };
     let mut pool = pool(LIMITS, [loaded("a", 5), loaded("b", 1), loaded("c", i64::MAX)]);

@@ -108,7 +108,7 @@ fn times_of(
 }
 
 /// When the jobs of a run were claimed, by the fences of its calls.
-pub(super) async fn claim_times(app: &App, run: RunId) -> ApiResult<HashMap<Fence, Option<Timestamp>>> {
+pub(crate) async fn claim_times(app: &App, run: RunId) -> ApiResult<HashMap<Fence, Option<Timestamp>>> {
     let part = Part { order: Order::Oldest, limit: PAGE_SIZE, ..Part::default() };
     let mut query = JobQuery { run: Some(run), part, ..JobQuery::default() };
     let mut claims = HashMap::new();

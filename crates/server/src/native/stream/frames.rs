@@ -33,6 +33,11 @@ impl EventSender {
         self.send(format!("event: {event}\nid: {id}\ndata: {data}\n\n")).await
     }
 
+    /// Passes on an event that is written already.
+    pub(super) async fn pass(&self, frame: Bytes) -> Result<(), ClientGone> {
+        self.0.send_timeout(frame, PATIENCE).await.map_err(|_| ClientGone)
+    }
+
     /// A comment, which keeps the connection open.
     pub(super) async fn beat(&self) -> Result<(), ClientGone> {
         self.send(": still here\n\n".to_owned()).await

@@ -66,7 +66,7 @@ fn a_foreach_shows_what_is_done_by_index() {
     );
     played.end("f/0", 1, CallOutcome::Done(Arc::new(json!("A"))));
     let expected = json!({"_rt": {"fe:f": {"done": {"0": "A"}, "errs": {}, "idx": 2, "mode": "sequential", "max": 1,
-        "strategy": "fail_fast"}}});
+        "strategy": ""}}});
     assert_eq!(played.rendered(), expected);
 }
 

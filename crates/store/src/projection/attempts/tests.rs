@@ -217,9 +217,11 @@ fn a_cancelled_run_ends_with_a_cancelled_attempt() {
 #[test]
 fn a_failing_fan_cancels_what_runs_and_a_retry_takes_it_up_again() {
     let definition = r#"{"start": "f", "nodes": {"f": {"kind": "foreach", "service": "s",
-        "prep": {"input_key": "$params.items"}, "parallel_mode": "concurrent"}}}"#;
+        "failure_strategy": "fail_fast", "prep": {"input_key": "$params.items"}, "parallel_mode": "concurrent"}}}"#;
     let mut played = Played::new(definition, &json!({"items": [1, 2]}));
     played.fail(2_000, "f/0", 1);
+    assert_eq!(played.told(), ["f#0.1 running", "f/0#1.1 error", "f/1#2.1 running"]);
+    played.end(2_000, "f/1", 2, CallOutcome::Canceled);
     assert_eq!(played.told(), ["f#0.1 error", "f/0#1.1 error", "f/1#2.1 canceled"]);
     played.submit(3_000, Input::Retry);
     assert_eq!(played.told()[3..], ["f#0.1 running", "f/0#3.1 running", "f/1#4.1 running"]);

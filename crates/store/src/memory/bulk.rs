@@ -1,0 +1,99 @@
+//! Bulk actions, and samples for charts.
+
+use windlass_engine::id::BulkId;
+use windlass_engine::project::Project;
+use windlass_engine::time::Timestamp;
+
+use super::state::{MemoryState, ProjectTables};
+use crate::bulk::{BulkFailure, BulkRow, BulkTarget};
+use crate::error::{StoreError, Subject};
+use crate::sample::{SampleQuery, SampleRow};
+
+/// A bulk action with the rows that belong to it.
+#[derive(Debug)]
+pub(super) struct StoredBulk {
+    row: BulkRow,
+    targets: Vec<Vec<BulkTarget>>,
+    failures: std::collections::BTreeMap<u64, BulkFailure>,
+}
+
+impl MemoryState {
+    pub(super) fn open_bulks(&self, limit: usize) -> Result<Vec<BulkRow>, StoreError> {
+        let stored = self.projects.values().flat_map(|tables| tables.bulks.values());
+        let open = stored.map(|stored| &stored.row).filter(|row| row.ended_at.is_none());
+        let mut rows: Vec<BulkRow> = open.cloned().collect();
+        rows.sort_by_key(|row| row.id);
+        rows.truncate(limit);
+        Ok(rows)
+    }
+
+    pub(super) fn delete_bulks(&mut self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        let is_old = move |_: &BulkId, stored: &mut StoredBulk| {
+            stored.row.ended_at.is_some_and(|ended_at| ended_at < before)
+        };
+        let tables = self.projects.values_mut();
+        Ok(tables.flat_map(|tables| tables.bulks.extract_if(.., is_old)).take(limit).count())
+    }
+
+    pub(super) fn delete_samples(&mut self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        let tables = self.projects.values_mut();
+        let old = tables.flat_map(|tables| tables.samples.extract_if(.., move |_, row| row.at < before));
+        Ok(old.take(limit).count())
+    }
+}
+
+impl ProjectTables {
+    pub(super) fn create_bulk(
+        &mut self,
+        row: BulkRow,
+        targets: Vec<Vec<BulkTarget>>,
+    ) -> Result<(), StoreError> {
+        let row = BulkRow { project: Project::clone(&self.project), ..row };
+        let failures = std::collections::BTreeMap::new();
+        self.bulks.insert(row.id, StoredBulk { row, targets, failures });
+        Ok(())
+    }
+
+    pub(super) fn save_bulk(&mut self, row: BulkRow, failures: Vec<BulkFailure>) -> Result<(), StoreError> {
+        let what = Subject::Bulk(row.id);
+        let conflict = |found: u64| StoreError::Conflict { what, expected: row.rev.0, found };
+        let Some(stored) = self.bulks.get_mut(&row.id) else { return Err(conflict(0)) };
+        if stored.row.rev != row.rev {
+            return Err(conflict(stored.row.rev.0));
+        }
+        stored.row = BulkRow { rev: row.rev.next(), project: stored.row.project.clone(), ..row };
+        stored.failures.extend(failures.into_iter().map(|failure| (failure.no, failure)));
+        Ok(())
+    }
+
+    pub(super) fn bulk(&self, id: BulkId) -> Result<Option<BulkRow>, StoreError> {
+        Ok(self.bulks.get(&id).map(|stored| stored.row.clone()))
+    }
+
+    pub(super) fn bulks(&self, before: Option<BulkId>, limit: usize) -> Result<Vec<BulkRow>, StoreError> {
+        let newest = self.bulks.values().rev().map(|stored| &stored.row);
+        Ok(newest.filter(|row| before.is_none_or(|before| row.id < before)).take(limit).cloned().collect())
+    }
+
+    pub(super) fn bulk_targets(&self, id: BulkId, part: usize) -> Result<Vec<BulkTarget>, StoreError> {
+        let stored = self.bulks.get(&id);
+        Ok(stored.and_then(|stored| stored.targets.get(part)).cloned().unwrap_or_default())
+    }
+
+    pub(super) fn bulk_failures(&self, id: BulkId, limit: usize) -> Result<Vec<BulkFailure>, StoreError> {
+        let failures = self.bulks.get(&id).into_iter().flat_map(|stored| stored.failures.values());
+        Ok(failures.take(limit).cloned().collect())
+    }
+
+    pub(super) fn save_samples(&mut self, rows: Vec<SampleRow>) -> Result<(), StoreError> {
+        let keyed = rows.into_iter().map(|row| ((row.scope.clone(), row.at, row.server), row));
+        self.samples.extend(keyed);
+        Ok(())
+    }
+
+    pub(super) fn samples(&self, query: SampleQuery) -> Result<Vec<SampleRow>, StoreError> {
+        let SampleQuery { scope, since, until } = query;
+        let rows = self.samples.values().filter(|row| row.scope == scope);
+        Ok(rows.filter(|row| row.at >= since && row.at < until).cloned().collect())
+    }
+}
