@@ -68,8 +68,8 @@ test("a run is canceled, with a reason that the audit log keeps", async () => {
   await page.locator("dialog").getByPlaceholder("optional").fill("not needed");
   await page.locator("dialog button[type=submit]").click();
   await page.locator('h1 ~ [role="status"] [data-status="canceled"]').waitFor();
-  const { items } = await it().get(`/audit?subject=${id}&what=run.cancel`);
-  assert.equal(items[0].reason, "not needed");
+  const line = await until(async () => (await it().get(`/audit?subject=${id}&what=run.cancel`)).items[0], "the line of the audit log");
+  assert.equal(line.reason, "not needed");
   clean(problems);
   await close();
 });
@@ -100,7 +100,7 @@ test("fifty failed runs are retried at once", async () => {
   const ids = await Promise.all(Array.from({ length: 50 }, () => it().start("flaky")));
   for (const id of ids) await it().ended(id, "failed");
   const { page, problems, close } = await visit("/runs?query=status:failed flow:flaky");
-  await page.locator("[data-run]").first().waitFor();
+  await page.waitForFunction(() => document.querySelectorAll("[data-run]").length === 50);
   await page.locator("thead input[type=checkbox]").check();
   const bar = page.getByRole("toolbar");
   await bar.waitFor();

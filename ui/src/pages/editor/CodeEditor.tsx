@@ -14,8 +14,8 @@ import { parsePath, parsePointer, pathAt, type Place, placeOf, placesOf, type Se
 import { formOfText, keysAt, referencesOf, valuesAt, type Vocabulary } from "./vocabulary";
 
 export interface CodeHandle {
-  /** Moves the cursor to a place of the definition, or to a line. */
-  show: (where: { path: Segment[] } | { line: number; column: number }) => void;
+  /** Moves the cursor to a place of the definition, or to a line; `isQuiet` leaves the focus where it is. */
+  show: (where: { path: Segment[] } | { line: number; column: number }, isQuiet?: boolean) => void;
 }
 
 interface CodeEditorProps {
@@ -152,7 +152,7 @@ export function CodeEditor(props: CodeEditorProps) {
     editor.dispatch(setDiagnostics(editor.state, marks));
   }, [problems, language]);
   useImperativeHandle(ref, () => ({
-    show(where) {
+    show(where, isQuiet) {
       const editor = view.current;
       if (!editor) return;
       const found = "path" in where ? placeOf(places(editor.state), where.path) : undefined;
@@ -160,7 +160,7 @@ export function CodeEditor(props: CodeEditorProps) {
       const at = found ? (found.key?.from ?? found.from) : line && "line" in where ? Math.min(line.to, line.from + where.column - 1) : undefined;
       if (at === undefined) return;
       editor.dispatch({ selection: { anchor: at }, effects: EditorView.scrollIntoView(at, { y: "center" }) });
-      editor.focus();
+      if (!isQuiet) editor.focus();
     },
   }), []);
   return <div className="code-editor" ref={place} dir="ltr" data-label={label} />;

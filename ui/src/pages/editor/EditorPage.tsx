@@ -17,7 +17,7 @@ import { commonWords } from "../../words/common";
 import { flowsWords } from "../../words/flows";
 import { useWords } from "../../words/language";
 import type { CodeHandle } from "./CodeEditor";
-import { isJson, loadDraft, NEW_TEXT, saveDraft } from "./draft";
+import { isJson, loadDraft, NEW_TEXT, readable, saveDraft } from "./draft";
 import { DiscardDialog, PublishDialog, TestDialog } from "./EditorDialogs";
 import { parsePath, type Segment } from "./positions";
 import { badNodes, type EditorProblem, nodeAt, pathOf } from "./problems";
@@ -51,7 +51,7 @@ export function EditorPage() {
   if (!name) return <Editor key="new" title={title} published={NEW_TEXT.yaml} base={0} latest={0} />;
   if (!base.data) return <PageFrame title={title} parent={{ to: "/flows", label: words.title }}><Panel query={base}>{() => null}</Panel></PageFrame>;
   const { version: shown, latest_version } = base.data;
-  const text = shown?.text || JSON.stringify(shown?.definition ?? {}, null, 2);
+  const text = readable(shown?.text || JSON.stringify(shown?.definition ?? {}));
   return <Editor key={`${name} ${version ?? ""}`} title={title} flow={base.data.name} published={text} base={shown?.version ?? latest_version} latest={latest_version} />;
 }
 
@@ -104,12 +104,21 @@ function Editor({ title, flow, published, base, latest }: EditorProps) {
     { keys: "mod+enter", label: (of) => flowsWords[of].editor.keyTest, run: () => checked.isOk && setDialog("test"), inInputs: true },
   ], (of) => flowsWords[of].editor.keys);
   const select = (id: string | undefined, isFromGraph: boolean) => {
-    if (id === search.node) return;
-    change({ node: id });
+    if (id !== search.node) change({ node: id });
     const path = isFromGraph ? checked.graph?.nodes.find((node) => node.id === id)?.path : undefined;
     const segments = path ? parsePath(path) : undefined;
     if (segments) code.current?.show({ path: segments });
   };
+  // An address that names a node shows its text, once the text and the graph are there.
+  const wanted = useRef(search.node);
+  const jump = () => {
+    const path = wanted.current && code.current ? checked.graph?.nodes.find(({ id }) => id === wanted.current)?.path : undefined;
+    const segments = path ? parsePath(path) : undefined;
+    if (!segments) return;
+    wanted.current = undefined;
+    code.current?.show({ path: segments }, true);
+  };
+  useEffect(jump, [checked.graph]);
   const follow = (path: Segment[]) => {
     const id = checked.graph ? nodeAt(checked.graph, path) : undefined;
     if (id) select(id, false);
@@ -144,7 +153,7 @@ function Editor({ title, flow, published, base, latest }: EditorProps) {
           <Boundary><Suspense fallback={<Skeleton lines={12} />}>
             {isComparing
               ? <TextDiff before={published} after={draft.text} label={own.compare} />
-              : <CodeEditor ref={code} text={draft.text} language={language} problems={checked.problems} vocabulary={vocabulary} label={own.text} onChange={draft.setText} onPath={follow} />}
+              : <CodeEditor ref={(handle) => { code.current = handle; jump(); }} text={draft.text} language={language} problems={checked.problems} vocabulary={vocabulary} label={own.text} onChange={draft.setText} onPath={follow} />}
           </Suspense></Boundary>
         </div>
         <div className="pane-graph">
@@ -172,7 +181,7 @@ function showProblem(code: CodeHandle | null, problem: EditorProblem) {
   else code?.show({ line: problem.line ?? 1, column: problem.column ?? 1 });
 }
 
-/** What the completion offers: live services, flows, and the nodes of the last good text. */
+/** The offers of the completion: live services, flows, and the nodes of the last good text. */
 function useVocabulary(graph: FlowGraph | undefined) {
   const services = useQuery({ queryKey: ["services", "names"], staleTime: 30_000, queryFn: ({ signal }) => call("GET /api/v1/services", { query: { limit: 1000 }, signal }) });
   const flows = useQuery({ queryKey: ["flows", "names"], staleTime: 60_000, queryFn: ({ signal }) => call("GET /api/v1/flows", { query: { limit: 200 }, signal }) });

@@ -61,3 +61,13 @@ edges:
 };
 
 export const isJson = (text: string) => /^\s*[{[]/.test(text);
+
+/** A definition that was published as an object has one line: with lines it can be read and compared. */
+export function readable(text: string): string {
+  if (!isJson(text) || text.trim().includes("\n")) return text;
+  try {
+    return `${JSON.stringify(JSON.parse(text), null, 2)}\n`;
+  } catch {
+    return text;
+  }
+}

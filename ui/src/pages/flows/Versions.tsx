@@ -13,6 +13,7 @@ import { Segments } from "../../parts/Tabs";
 import { Ago } from "../../parts/Time";
 import { flowsWords } from "../../words/flows";
 import { useWords } from "../../words/language";
+import { readable } from "../editor/draft";
 import { Changes } from "../run/StateTab";
 import { useGraph } from "./FlowPage";
 
@@ -68,7 +69,7 @@ function Difference({ flow, from, to }: { flow: FlowDetail; from: number; to: nu
           ? <p className="dim">{words.same}</p>
           : view === "graph" ? <GraphDiff flow={flow} diff={data} />
             : view === "fields" ? <><Changes changes={data.changes} />{data.more && <p className="small faint">{words.more}</p>}</>
-              : <Suspense fallback={<Skeleton />}><TextDiff before={data.before_text ?? ""} after={data.after_text ?? ""} label={`${from} → ${to}`} /></Suspense>}
+              : <Suspense fallback={<Skeleton />}><TextDiff before={readable(data.before_text ?? "")} after={readable(data.after_text ?? "")} label={`${from} → ${to}`} /></Suspense>}
       </Panel>
     </section>
   );
