@@ -1,4 +1,4 @@
-// What every page must keep: no error, no serious finding of axe, both languages, both themes, phone width, keyboard.
+// The rules of every page: no error, no serious finding of axe, both languages, both themes, phone width, keyboard.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { axe, overflows, PHONE, WIDE } from "./browser.mjs";

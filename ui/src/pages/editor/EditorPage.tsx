@@ -181,7 +181,7 @@ function showProblem(code: CodeHandle | null, problem: EditorProblem) {
   else code?.show({ line: problem.line ?? 1, column: problem.column ?? 1 });
 }
 
-/** What the completion offers: live services, flows, and the nodes of the last good text. */
+/** The offers of the completion: live services, flows, and the nodes of the last good text. */
 function useVocabulary(graph: FlowGraph | undefined) {
   const services = useQuery({ queryKey: ["services", "names"], staleTime: 30_000, queryFn: ({ signal }) => call("GET /api/v1/services", { query: { limit: 1000 }, signal }) });
   const flows = useQuery({ queryKey: ["flows", "names"], staleTime: 60_000, queryFn: ({ signal }) => call("GET /api/v1/flows", { query: { limit: 200 }, signal }) });

@@ -1,4 +1,4 @@
-// What a definition may hold at a place: the fields and the words of docs/definitions.md, for the completion.
+// The vocabulary of a definition at a place: the fields and the words of docs/definitions.md, for the completion.
 import type { Segment } from "./positions";
 
 export interface Vocabulary {

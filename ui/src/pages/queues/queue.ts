@@ -29,7 +29,7 @@ export function limitsText(limits: QueueLimitSettings, words: QueueWords): strin
   return parts.filter((part) => part !== undefined).join(", ");
 }
 
-/** What a form of limits holds: texts, because a field may be empty. */
+/** The fields of the form of limits: texts, because a field may be empty. */
 export interface LimitForm {
   concurrency: string; count: string; perMs: string; burst: string;
   keyConcurrency: string; keyCount: string; keyPerMs: string; keyBurst: string; fair: boolean;

@@ -50,7 +50,7 @@ export function SchedulesPage() {
   );
 }
 
-/** What a schedule starts. */
+/** The target of a schedule: a flow or a job. */
 export function Target({ schedule }: { schedule: ScheduleInfo }) {
   const words = useWords(schedulesWords);
   if (schedule.flow) return <><Link to="/flows/$flow" params={{ flow: schedule.flow }}>{schedule.flow}</Link> <span className="ver">@{schedule.version ?? words.latest}</span></>;

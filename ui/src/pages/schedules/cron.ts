@@ -32,7 +32,7 @@ export function cronText(expression: string, words: CronWords): string | undefin
   return weekday === "*" && NUMBER.test(day) ? words.monthly(day, time) : undefined;
 }
 
-/** What the form holds: texts. */
+/** The fields of the form, as texts. */
 export interface ScheduleForm {
   name: string; kind: "flow" | "job"; flow: string; version: string; params: string; queue: string; job: string; payload: string;
   cron: string; zone: string; overlap: string; catchup: string; dst: string; windowHours: string; account: string;
