@@ -67,7 +67,8 @@ pub(crate) async fn topics(plan: &BenchPlan) -> Result<[Measurement; 4]> {
 
 /// Runs that wait, and change whenever they get a signal.
 async fn waiting_runs(client: &Client) -> Result<Vec<String>> {
-    let definition = json!({"start": "w", "nodes": {"w": {"kind": "wait_event", "params": {"signal_key": "end"}}}});
+    let definition =
+        json!({"start": "w", "nodes": {"w": {"kind": "wait_event", "params": {"signal_key": "end"}}}});
     let flow =
         FlowRequest { name: "waits".to_owned(), definition: Some(definition), ..FlowRequest::default() };
     client.flows().create(&flow).await.context("the flow cannot be published")?;

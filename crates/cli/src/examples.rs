@@ -35,7 +35,8 @@ pub(crate) async fn run(command: ExampleCommand, options: &GlobalArgs) -> Result
             let asked = ExampleNames { names: (!names.is_empty()).then_some(names) };
             let loaded = session.client.flows().load_examples(&asked).await?;
             session.out.value(&loaded, "", || {
-                let published = loaded.published.iter().map(|flow| format!("{} v{}\n", flow.name, flow.version));
+                let published =
+                    loaded.published.iter().map(|flow| format!("{} v{}\n", flow.name, flow.version));
                 let kept = loaded.kept.iter().map(|name| format!("{name} (it was there)\n"));
                 published.chain(kept).collect()
             })?;

@@ -1274,7 +1274,7 @@ VIEW workflow_tasks
 VIEW workflows
  SELECT shown.flow,
     ('flow_'::text || replace((shown.flow)::text, '-'::text, ''::text)) AS id,
-    NULL::text AS account_id,
+    NULLIF(COALESCE((shown.definition ->> 'account'::text), (shown.definition ->> 'account_id'::text)), ''::text) AS account_id,
     shown.name,
     shown.description,
     COALESCE(((shown.definition -> 'nodes'::text))::jsonb, '[]'::jsonb) AS nodes,

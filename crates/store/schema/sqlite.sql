@@ -1257,7 +1257,10 @@ SELECT runs.id AS run, 'run_' || lower(hex(runs.id)) AS id, runs.account AS acco
 FROM runs LEFT JOIN run_events AS begun ON begun.run = runs.id AND begun.seq = 1 AND begun.place = 0;
 
 CREATE VIEW workflows AS
-SELECT shown.flow, 'flow_' || lower(hex(shown.flow)) AS id, NULL AS account_id, shown.name, shown.description,
+SELECT shown.flow, 'flow_' || lower(hex(shown.flow)) AS id,
+    -- The owner, who pays for runs that name no account.
+    nullif(coalesce(shown.definition ->> '$.account', '' || (shown.definition ->> '$.account_id')), '') AS account_id,
+    shown.name, shown.description,
     coalesce(shown.definition -> '$.nodes', '[]') AS nodes,
     coalesce(shown.definition -> '$.edges', '[]') AS edges,
     coalesce(shown.definition -> '$.variables', '{}') AS variables,

@@ -1,4 +1,4 @@
-// shape ac7f7cd54716fcd90ece9ea31090a9e9b9a47dd177a4c2e3ee8b8376d99c817e
+// shape 40f08b974c5dde13c8dab5f09357df2f97e7c0c4564ad47781967c9f88aa1a20
 // Generated from the server's OpenAPI document by `./x types`. Do not edit.
 
 /** A page of a list; `next` is the cursor of the following page. */
@@ -407,7 +407,9 @@ export interface ExpandedTaskInfo {
   dependOn: Array<string>;
   id: string;
   operator: string;
+  steps?: Array<ExpandedTaskInfo>;
   task_id: string;
+  title?: string | null;
 }
 
 export interface ExtendRequest {
@@ -733,6 +735,7 @@ export interface LogLine {
   level: LogLevel;
   message: string;
   node?: string | null;
+  title?: string | null;
 }
 
 export interface MissedSlot {
@@ -1333,7 +1336,11 @@ export interface ServerSummary {
 }
 
 export interface ServiceChange {
+  calls_max?: number | null;
+  priority?: RunPriority | null;
   recheck_ms?: number | null;
+  timeout_ms?: number | null;
+  until_reported?: boolean;
 }
 
 export interface ServiceDemand {
@@ -1345,9 +1352,16 @@ export interface ServiceDemand {
 }
 
 export interface ServiceInfo {
+  calls_max?: number | null;
+  capacity?: number;
+  load?: number;
+  n_waiting?: number;
   n_workers?: number;
   name: string;
+  priority?: RunPriority | null;
   recheck_ms?: number | null;
+  timeout_ms?: number | null;
+  until_reported?: boolean;
   updated_at?: Time | null;
 }
 

@@ -56,7 +56,11 @@ async fn a_bulk_action_goes_on_after_its_server_was_killed_and_retries_no_run_tw
         (shown.status != BulkStatus::Running).then_some(shown)
     };
     let ended = seen("the action has ended", has_ended).await;
-    assert_eq!((ended.status, ended.done, ended.failed), (BulkStatus::Completed, RUNS as u64, 0), "{begun:?}");
+    assert_eq!(
+        (ended.status, ended.done, ended.failed),
+        (BulkStatus::Completed, RUNS as u64, 0),
+        "{begun:?}"
+    );
     seen("all runs have failed again", is_failed).await;
     let (mut cursor, mut rounds) = (String::new(), Vec::new());
     loop {

@@ -77,9 +77,7 @@ async fn calls_in_hand_may_end_when_a_branch_fails() {
     let server = Server::start(&["--service-calls-max", "1"]).await;
     let client = server.client();
     let worker = GatedWorker::on(&client).await;
-    let exec = |service: &str, exec_type: &str, name: &str| {
-        json!({"service": service, "exec_type": exec_type, "params": {"name": name}})
-    };
+    let exec = |service: &str, exec_type: &str, name: &str| json!({"service": service, "exec_type": exec_type, "params": {"name": name}});
     let definition = json!({
         "start": "p",
         "nodes": {
@@ -101,7 +99,10 @@ async fn calls_in_hand_may_end_when_a_branch_fails() {
     happens(&client, &run, "dropped", "p/5").await;
     seen("the end of the call that waits", async || {
         let events = journal(&client, &run).await;
-        events.iter().any(|event| event["e"] == "dropped" && (event["node"] == "p/0" || event["node"] == "p/1")).then_some(())
+        events
+            .iter()
+            .any(|event| event["e"] == "dropped" && (event["node"] == "p/0" || event["node"] == "p/1"))
+            .then_some(())
     })
     .await;
     let open = get(&client, &format!("/api/v1/runs/{run}")).await;
@@ -174,15 +175,19 @@ async fn the_first_surface_reads_bare_paths_and_sums_up_after_the_branches() {
         "c": {"kind": "subflow", "prep": {"input_map": {"t": "total"}}, "post": {"output_key": "out", "action_static": "on"},
             "subflow": {"start": "x", "nodes": {"x": {"kind": "local", "func": "echo"}}}}},
         "edges": [{"from": "a", "to": "b"}, {"from": "b", "to": "c"}, {"from": "c", "action": "on", "to": ""}]});
-    for (prefix, id, text, wanted) in [("", "ID", "DefinitionJSON", json!(7)), ("/api", "id", "definition_json", json!("total"))] {
+    for (prefix, id, text, wanted) in
+        [("", "ID", "DefinitionJSON", json!(7)), ("/api", "id", "definition_json", json!("total"))]
+    {
         let send = async |path: &str, body: Value| {
             let (_, answer) = crate::http::ask(&client, "POST", &format!("{prefix}{path}"), Some(body)).await;
             answer
         };
         let flow = send("/flows", json!({"Name": format!("f{}", prefix.len())})).await;
-        let of = |value: &Value| [id, "id", "ID"].iter().find_map(|key| value[*key].as_str()).unwrap().to_owned();
+        let of =
+            |value: &Value| [id, "id", "ID"].iter().find_map(|key| value[*key].as_str()).unwrap().to_owned();
         let flow = of(&flow);
-        let version = json!({"FlowID": flow, "Status": "published", "DefinitionJSON": definition.to_string()});
+        let version =
+            json!({"FlowID": flow, "Status": "published", "DefinitionJSON": definition.to_string()});
         send("/flows/version", version).await;
         let params = json!({"x": 7, "items": [1, 2]}).to_string();
         let task = of(&send("/tasks", json!({"FlowID": flow, "ParamsJSON": params})).await);
@@ -191,7 +196,9 @@ async fn the_first_surface_reads_bare_paths_and_sums_up_after_the_branches() {
         assert_eq!(ended["shared"]["out"]["t"], wanted, "{text}: {ended}");
         let rows = expect(&client, "GET", &format!("{prefix}/tasks/runs?task_id={task}"), None, 200).await;
         let key = |row: &Value| {
-            let field = |names: [&str; 2]| names.iter().find_map(|name| row[*name].as_str()).unwrap_or_default().to_owned();
+            let field = |names: [&str; 2]| {
+                names.iter().find_map(|name| row[*name].as_str()).unwrap_or_default().to_owned()
+            };
             (field(["node_key", "NodeKey"]), field(["branch_id", "BranchID"]))
         };
         let keys: Vec<(String, String)> = rows.as_array().unwrap().iter().map(key).collect();

@@ -72,7 +72,7 @@ pub async fn a_bulk_action_keeps_its_targets_and_its_progress(store: &dyn Store)
     assert_eq!(store.bulk_failures(&HERE, row.id, 9).await.unwrap(), [failure(1), failure(2)]);
     assert_eq!(store.bulk_failures(&HERE, row.id, 1).await.unwrap(), [failure(1)]);
     assert!(store.open_bulks(9).await.unwrap().is_empty());
-    // Of two servers with the same row, one writes.
+    // One of two servers with the same row writes.
     assert!(store.save_bulk(&HERE, over, Vec::new()).await.unwrap_err().is_conflict());
     assert!(store.save_bulk(&HERE, bulk(9), Vec::new()).await.unwrap_err().is_conflict());
 }

@@ -85,11 +85,8 @@ impl Agenda {
     /// Removes the beginnings of everything inside a path.
     pub(crate) fn forget_starts(&mut self, path: &NodePath) {
         let is_start = |todo: &Todo| matches!(todo, Todo::Enter(_) | Todo::Begin(_));
-        let gone: Vec<(NodePath, u64)> = self
-            .inside(path)
-            .filter(|(_, at)| self.items.get(at).is_some_and(is_start))
-            .cloned()
-            .collect();
+        let gone: Vec<(NodePath, u64)> =
+            self.inside(path).filter(|(_, at)| self.items.get(at).is_some_and(is_start)).cloned().collect();
         for place in gone {
             self.items.remove(&place.1);
             self.places.remove(&place);

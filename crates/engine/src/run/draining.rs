@@ -24,9 +24,7 @@ impl Run {
         match self.root.chain(&plan.root, place).as_deref().and_then(<[_]>::last) {
             Some(level) => matches!(level.scope.routing, Routing::Join { on_failure: OnFailure::Drain }),
             // Only a failed branch makes a fan give up.
-            None => {
-                self.spot(plan, place).is_some_and(|spot| matches!(spot.node.kind, NodeKind::Fan(_)))
-            }
+            None => self.spot(plan, place).is_some_and(|spot| matches!(spot.node.kind, NodeKind::Fan(_))),
         }
     }
 
@@ -35,9 +33,9 @@ impl Run {
         let mut idle = Vec::new();
         let has_call_in_hand = match self.root.chain(&plan.root, place).as_deref().and_then(<[_]>::last) {
             Some(level) => in_scope(level.scope, level.state, place, &mut idle),
-            None => self.spot(plan, place).is_some_and(|spot| {
-                in_nest(&spot.node.kind, spot.state.nest.as_deref(), place, &mut idle)
-            }),
+            None => self
+                .spot(plan, place)
+                .is_some_and(|spot| in_nest(&spot.node.kind, spot.state.nest.as_deref(), place, &mut idle)),
         };
         OpenInside { idle, has_call_in_hand }
     }

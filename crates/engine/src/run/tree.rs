@@ -90,7 +90,16 @@ impl ScopeState {
                     if segments.peek().is_none() {
                         let name = arms.names.get(at).map(String::as_str);
                         let arm = BranchRef { index: at, branch, slot, name };
-                        return Some(NodeRef { chain, level, ix, node, state, branch: Some(arm), in_fan, signals: None });
+                        return Some(NodeRef {
+                            chain,
+                            level,
+                            ix,
+                            node,
+                            state,
+                            branch: Some(arm),
+                            in_fan,
+                            signals: None,
+                        });
                     }
                     let (Body::Scope(scope), Some(inner)) = (&branch.body, slot.scope.as_deref()) else {
                         return None;

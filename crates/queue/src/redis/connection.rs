@@ -1,6 +1,6 @@
 //! A connection to Redis, and the commands and scripts that run over it.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -81,14 +81,26 @@ pub struct ReadyCounts {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadyWindow {
     skipped: String,
-    /// The id of the run and the priority of each job.
-    jobs: Vec<(String, i32)>,
+    jobs: Vec<WindowJob>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct WindowJob {
+    run_id: String,
+    job: JobId,
+    priority: i32,
+    message: JobMessage,
 }
 
 impl ReadyWindow {
     /// The priorities of its jobs, in order.
     pub fn priorities(&self) -> impl Iterator<Item = i32> {
-        self.jobs.iter().map(|(_, priority)| *priority)
+        self.jobs.iter().map(|one| one.priority)
+    }
+
+    /// Its messages, by job.
+    pub fn messages(&self) -> HashMap<JobId, JobMessage> {
+        self.jobs.iter().map(|one| (one.job, one.message.clone())).collect()
     }
 }
 
@@ -337,8 +349,11 @@ impl RedisConnection {
         let skipped: Option<String> = FromRedisValue::from_redis_value(next()).unwrap_or_default();
         let messages: Vec<Vec<u8>> = FromRedisValue::from_redis_value(next()).unwrap_or_default();
         let job = |text: &Vec<u8>| {
-            let ids = message::read(text)?;
-            Some((ids.task_run_id, i32::try_from(ids.priority).ok()?))
+            // The scripts find ids by this beginning.
+            let ids = message::read(text).filter(|_| text.starts_with(br#"{"task_run_id":""#))?;
+            let message = JobMessage { queue: queue.to_owned(), text: String::from_utf8(text.clone()).ok()? };
+            let (job, priority) = (JobId::new(ids.task_id), i32::try_from(ids.priority).ok()?);
+            Some(WindowJob { run_id: ids.task_run_id, job, priority, message })
         };
         let jobs = messages.iter().filter_map(job).collect();
         Ok(ReadyWindow { skipped: skipped.unwrap_or_else(|| "0".to_owned()), jobs })
@@ -356,7 +371,7 @@ impl RedisConnection {
         let (below, n) =
             (below.map(|below| below.to_string()).unwrap_or_default(), window.jobs.len().to_string());
         let given = [queue, &window.skipped, &below, &n].into_iter();
-        let known = window.jobs.iter().map(|(id, _)| id.as_str());
+        let known = window.jobs.iter().map(|one| one.run_id.as_str());
         let given: Vec<&str> =
             given.chain(known).chain(messages.iter().map(|message| &*message.text)).collect();
         let is_short: i64 = self.invoke(&SCRIPTS.fill, &[queue.to_owned()], &given).await?;

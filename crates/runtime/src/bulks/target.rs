@@ -27,7 +27,7 @@ pub enum BulkInput {
     Signal { key: String, value: Value },
 }
 
-/// What became of one run.
+/// The outcome of the input for one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Outcome {
     Done,

@@ -115,7 +115,7 @@ pub struct StartQuery {
     pub wait_ms: Option<u64>,
 }
 
-/// What an event stream follows.
+/// The topics of an event stream.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

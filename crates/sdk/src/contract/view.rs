@@ -95,7 +95,7 @@ pub struct AttemptHead {
     pub finished_at: Option<Time>,
 }
 
-/// Which value of a run is downloaded.
+/// The value of a run that is downloaded.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

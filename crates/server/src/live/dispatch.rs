@@ -1,6 +1,6 @@
 //! The task that follows the changes of all runs and jobs while a stream follows any topic.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use serde_json::json;
@@ -24,15 +24,16 @@ const LISTS_INTERVAL: Duration = Duration::from_secs(1);
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 /// Runs in one event.
 const CHANGES_MAX: usize = 500;
-/// Waiting runs that are remembered, so that the end of their wait is noticed.
-const WAITING_MAX: usize = 10_000;
+/// Runs that are remembered, so that the end of a wait is noticed.
+const SEEN_MAX: usize = 10_000;
 
 /// Changes since streams were told last.
 #[derive(Default)]
 struct Pending {
     runs: BTreeMap<RunId, ChangeEvent>,
     is_more: bool,
-    waiting: HashSet<RunId>,
+    /// Whether each run waited when it was seen last.
+    waiting: HashMap<RunId, bool>,
 }
 
 /// Follows changes until no stream follows a topic.
@@ -98,11 +99,11 @@ impl Pending {
     fn note(&mut self, hub: &EventHub, change: &RunUpdate) {
         let is_followed = hub.wake(change.run);
         let is_waiting = change.status == RunStatus::Waiting;
-        if self.waiting.len() >= WAITING_MAX {
+        if self.waiting.len() >= SEEN_MAX {
             self.waiting.clear();
         }
-        let was_waiting =
-            if is_waiting { !self.waiting.insert(change.run) } else { self.waiting.remove(&change.run) };
+        // A run that was not seen before may have waited for a person.
+        let was_waiting = self.waiting.insert(change.run, is_waiting).unwrap_or(true);
         if is_waiting || was_waiting {
             hub.mark(ListTopic::Approvals);
         }

@@ -22,7 +22,7 @@ pub(crate) struct Subscription {
     has_lost: Arc<AtomicBool>,
 }
 
-/// What a stream receives.
+/// An event, or the notice that some were lost.
 pub(crate) enum Received {
     Frame(Bytes),
     /// Events were lost before the ones that follow.

@@ -211,10 +211,12 @@ fn branch(mut exec: Fields<'_>, common: &Common, reader: &mut Reader) -> Option<
     let own = node::params(&mut exec, reader);
     let prep = node::prep(&mut exec, reader);
     let post = node::post(&mut exec, reader);
-    for (name, is_given) in [("action_static", post.action_static.is_some()), ("action_key", post.action_key.is_some())]
+    for (name, is_given) in
+        [("action_static", post.action_static.is_some()), ("action_key", post.action_key.is_some())]
     {
         if is_given {
-            let reason = "has no effect: a branch follows no edge; the action of the node is in its own `post`";
+            let reason =
+                "has no effect: a branch follows no edge; the action of the node is in its own `post`";
             reader.warning(format!("{}.post.{name}", exec.path), reason);
         }
     }
@@ -241,11 +243,7 @@ fn branch(mut exec: Fields<'_>, common: &Common, reader: &mut Reader) -> Option<
 }
 
 /// A branch that is a flow of its own, with the name it goes by.
-fn body_scope(
-    fields: &mut Fields<'_>,
-    depth: usize,
-    reader: &mut Reader,
-) -> Option<(Arc<Scope>, String)> {
+fn body_scope(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader) -> Option<(Arc<Scope>, String)> {
     let value = fields.value("subflow").filter(|value| !is_blank(value))?;
     // A branch begins with the fields of its item, which are unknown until the flow runs.
     let outside = reader.begins_with.take();

@@ -344,7 +344,9 @@ fn subflow_execs(fields: &mut Fields<'_>, reader: &mut Reader) -> Vec<NodeExec> 
         let Some(mut exec) = Fields::of(value, at_index(&path, i), reader) else { continue };
         let (doer, params) = (Doer::read(&mut exec, reader), params(&mut exec, reader));
         match exec.text("node", reader) {
-            Some(node) => execs.push(NodeExec { node: node.to_owned(), doer, params, path: exec.path.clone() }),
+            Some(node) => {
+                execs.push(NodeExec { node: node.to_owned(), doer, params, path: exec.path.clone() })
+            }
             None => reader.error(exec.at("node"), "name the node of the subflow that this is for"),
         }
         for idle in ["prep", "post", "index", "subflow"] {

@@ -101,7 +101,9 @@ impl Decider<'_> {
         }
         let action = match (&spot.branch, spot.state.nest.as_deref()) {
             (None, Some(Nest::Scope(inner))) => spot.sub_action(inner),
-            (None, _) if spot.node.post.action_static.is_none() && spot.node.post.action_key.is_none() => None,
+            (None, _) if spot.node.post.action_static.is_none() && spot.node.post.action_key.is_none() => {
+                None
+            }
             (None, _) => spot.action(&crate::run::apply::collected(&spot)),
             (Some(_), _) => None,
         };

@@ -120,7 +120,7 @@ impl RedisRelay {
         waiting.retain(|waiting| !popped.contains(&waiting.job));
         let mut order = dispatch_order(&waiting, window.priorities());
         order.truncate(WINDOW);
-        let messages = self.messages(order).await?;
+        let messages = self.messages(order, window.messages()).await?;
         if link.fill(queue, &window, below, &messages).await? {
             relay.want(queue);
         }
@@ -163,12 +163,16 @@ impl RedisRelay {
         Ok(all)
     }
 
-    /// The messages of these jobs, in this order.
-    async fn messages(&self, jobs: Vec<JobId>) -> Result<Vec<JobMessage>, LinkError> {
-        let found = self.outlines(OutlineQuery::Ids(jobs.clone())).await?;
-        let mut found: HashMap<JobId, JobMessage> =
-            found.iter().map(|outline| (outline.row.id(), message(outline))).collect();
-        Ok(jobs.iter().filter_map(|job| found.remove(job)).collect())
+    /// The messages of these jobs, in this order; only jobs without a known one are read.
+    async fn messages(
+        &self,
+        jobs: Vec<JobId>,
+        mut known: HashMap<JobId, JobMessage>,
+    ) -> Result<Vec<JobMessage>, LinkError> {
+        let unknown = jobs.iter().filter(|job| !known.contains_key(job)).copied().collect();
+        let found = self.outlines(OutlineQuery::Ids(unknown)).await?;
+        known.extend(found.iter().map(|outline| (outline.row.id(), message(outline))));
+        Ok(jobs.iter().filter_map(|job| known.remove(job)).collect())
     }
 
     async fn outlines(&self, query: OutlineQuery) -> Result<Vec<JobOutline>, LinkError> {
