@@ -83,6 +83,7 @@ test("a run goes on from a node with an edited state", async () => {
   const id = await it().start("edited", { params: { text: "before" } });
   await it().ended(id, "completed");
   const { page, problems, close } = await visit(`/runs/${id}`);
+  await node(page, "second", "completed").waitFor();
   await page.keyboard.press("r");
   await page.locator("dialog select").selectOption("second");
   await page.locator("dialog input[type=checkbox]").check();

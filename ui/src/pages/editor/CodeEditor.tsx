@@ -26,6 +26,8 @@ interface CodeEditorProps {
   label: string;
   onChange: (text: string) => void;
   onPath: (path: Segment[]) => void;
+  /** The editor is there, and its handle works. */
+  onReady: () => void;
   ref?: Ref<CodeHandle>;
 }
 
@@ -136,6 +138,7 @@ export function CodeEditor(props: CodeEditorProps) {
       }),
     });
     view.current = made;
+    latest.current.onReady();
     return () => { made.destroy(); view.current = undefined; };
   }, []);
   useEffect(() => {

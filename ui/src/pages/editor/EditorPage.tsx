@@ -153,7 +153,7 @@ function Editor({ title, flow, published, base, latest }: EditorProps) {
           <Boundary><Suspense fallback={<Skeleton lines={12} />}>
             {isComparing
               ? <TextDiff before={published} after={draft.text} label={own.compare} />
-              : <CodeEditor ref={(handle) => { code.current = handle; jump(); }} text={draft.text} language={language} problems={checked.problems} vocabulary={vocabulary} label={own.text} onChange={draft.setText} onPath={follow} />}
+              : <CodeEditor ref={code} onReady={jump} text={draft.text} language={language} problems={checked.problems} vocabulary={vocabulary} label={own.text} onChange={draft.setText} onPath={follow} />}
           </Suspense></Boundary>
         </div>
         <div className="pane-graph">
