@@ -43,9 +43,10 @@ pub use bulk::{
 };
 pub use doctor::{DoctorFinding, DoctorReport, DoctorRequest, PageCheck};
 pub use flow::{
-    Definition, DefinitionChange, DefinitionChangeKind, ExpandResponse, ExpandedTaskInfo, FlowDetail,
-    FlowDiff, FlowInfo, FlowRequest, InstantiateRequest, NodeChange, ProblemSeverity, PublishResponse,
-    Validation, ValidationProblem, Version, VersionRequest, VersionSummary, ExampleInfo, ExampleNames, ExamplesLoaded,
+    Definition, DefinitionChange, DefinitionChangeKind, ExampleInfo, ExampleNames, ExamplesLoaded,
+    ExpandResponse, ExpandedTaskInfo, FlowDetail, FlowDiff, FlowInfo, FlowRequest, InstantiateRequest,
+    NodeChange, ProblemSeverity, PublishResponse, Validation, ValidationProblem, Version, VersionRequest,
+    VersionSummary,
 };
 pub use graph::{
     FlowGraph, GraphArea, GraphDirection, GraphEdge, GraphEdgeKind, GraphEdgeWhen, GraphNode, GraphNodeKind,

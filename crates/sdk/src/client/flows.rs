@@ -2,9 +2,9 @@
 
 use super::{Client, Repeat, with_query};
 use crate::contract::{
-    Definition, DiffQuery, ExampleInfo, ExampleNames, ExamplesLoaded, ExpandResponse, FlowDetail, FlowDiff, FlowGraph, FlowInfo, FlowRequest,
-    FlowStatsInfo, FlowsQuery, GraphQuery, GraphSvgQuery, InstantiateRequest, List, PublishResponse,
-    Validation, Version, VersionRequest, VersionSummary,
+    Definition, DiffQuery, ExampleInfo, ExampleNames, ExamplesLoaded, ExpandResponse, FlowDetail, FlowDiff,
+    FlowGraph, FlowInfo, FlowRequest, FlowStatsInfo, FlowsQuery, GraphQuery, GraphSvgQuery,
+    InstantiateRequest, List, PublishResponse, Validation, Version, VersionRequest, VersionSummary,
 };
 use crate::error::ClientError;
 

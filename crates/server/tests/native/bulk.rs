@@ -82,13 +82,19 @@ async fn runs_that_refuse_are_listed_with_their_reason() {
     host.until(&open, |run| run["status"] == "waiting").await;
     let ids = json!([failed[0], open, failed[1], open]);
     let body = json!({ "kind": "runs", "ids": ids, "action": "cancel", "reason": "enough" });
-    let dry_run = host.post("/api/v1/bulk", json!({ "kind": "runs", "ids": ids, "action": "cancel", "dry_run": true })).await.ok();
+    let dry_run = host
+        .post("/api/v1/bulk", json!({ "kind": "runs", "ids": ids, "action": "cancel", "dry_run": true }))
+        .await
+        .ok();
     assert_eq!(dry_run["outcomes"], json!({ "apply": 1, "refuse": 2 }), "{dry_run}");
     let bulk = host.post("/api/v1/bulk", body).await.ok()["id"].as_str().unwrap().to_owned();
     let over = ended(&host, &bulk).await;
     assert_eq!((&over["matched"], &over["succeeded"], &over["failed"]), (&json!(3), &json!(1), &json!(2)));
     let failures = over["failures"].as_array().unwrap();
-    assert_eq!(failures.iter().map(|failure| failure["id"].as_str().unwrap()).collect::<Vec<_>>(), [&failed[0], &failed[1]]);
+    assert_eq!(
+        failures.iter().map(|failure| failure["id"].as_str().unwrap()).collect::<Vec<_>>(),
+        [&failed[0], &failed[1]]
+    );
     assert!(failures.iter().all(|failure| failure["code"] == "run_ended"), "{over}");
     assert_eq!(host.ended(&open).await["status"], "canceled");
 }
@@ -105,10 +111,18 @@ async fn signals_and_reruns_have_arguments() {
     assert_eq!(host.ended(&run).await["status"], "completed");
     for (body, status, code) in [
         (json!({ "kind": "runs", "query": "", "action": "rerun" }), 422, "invalid_body"),
-        (json!({ "kind": "runs", "query": "", "action": "cancel", "args": { "key": "k" } }), 422, "unknown_field"),
+        (
+            json!({ "kind": "runs", "query": "", "action": "cancel", "args": { "key": "k" } }),
+            422,
+            "unknown_field",
+        ),
         (json!({ "kind": "runs", "action": "cancel" }), 422, "invalid_body"),
         (json!({ "kind": "runs", "query": "", "ids": ["x"], "action": "cancel" }), 422, "invalid_body"),
-        (json!({ "kind": "runs", "ids": [format!("run_{:032x}", 9)], "action": "cancel" }), 404, "unknown_run"),
+        (
+            json!({ "kind": "runs", "ids": [format!("run_{:032x}", 9)], "action": "cancel" }),
+            404,
+            "unknown_run",
+        ),
         (json!({ "kind": "runs", "query": "stauts:x", "action": "cancel" }), 400, "bad_query"),
     ] {
         host.post("/api/v1/bulk", body).await.refused(status, code);

@@ -16,25 +16,36 @@ async fn an_empty_store_says_so_and_the_numbers_follow_the_work() {
     host.post("/api/v1/jobs", job).await.ok();
     let full = host.get("/api/v1/overview").await.ok();
     assert_eq!(full["is_empty"], false);
-    assert_eq!((&full["tiles"]["waiting"], &full["tiles"]["queued"]), (&json!({ "count": 1 }), &json!({ "count": 1 })));
+    assert_eq!(
+        (&full["tiles"]["waiting"], &full["tiles"]["queued"]),
+        (&json!({ "count": 1 }), &json!({ "count": 1 }))
+    );
     let items = full["attention"].as_array().unwrap();
     let lonely = items.iter().find(|item| item["kind"] == "no_worker").unwrap_or_else(|| panic!("{full}"));
     assert_eq!((&lonely["subject"], &lonely["count"]), (&json!("gpu"), &json!(1)));
     assert!(lonely["text"].as_str().unwrap().contains("no live worker serves it"));
     host.post("/api/v1/queues/gpu/pause", json!({})).await.ok();
     let paused = host.get("/api/v1/overview").await.ok();
-    assert!(paused["attention"].as_array().unwrap().iter().any(|item| item["kind"] == "queue_paused"), "{paused}");
+    assert!(
+        paused["attention"].as_array().unwrap().iter().any(|item| item["kind"] == "queue_paused"),
+        "{paused}"
+    );
 }
 
 #[tokio::test]
 async fn examples_are_published_once() {
     let text = upper().to_string();
-    let examples = ["one", "two"].map(|name| windlass_server::ExampleFlow { name: name.to_owned(), text: text.clone() });
-    let options = windlass_server::Options { examples: examples.to_vec(), ..windlass_server::Options::default() };
+    let examples =
+        ["one", "two"].map(|name| windlass_server::ExampleFlow { name: name.to_owned(), text: text.clone() });
+    let options =
+        windlass_server::Options { examples: examples.to_vec(), ..windlass_server::Options::default() };
     let host = TestServer::with(options).await;
     host.publish("two", waiting()).await;
     let listed = host.get("/api/v1/examples").await.ok();
-    assert_eq!(listed["items"], json!([{ "name": "one", "loaded": false }, { "name": "two", "loaded": true }]));
+    assert_eq!(
+        listed["items"],
+        json!([{ "name": "one", "loaded": false }, { "name": "two", "loaded": true }])
+    );
     let loaded = host.post("/api/v1/examples", json!({})).await.ok();
     assert_eq!((&loaded["published"][0]["name"], &loaded["kept"]), (&json!("one"), &json!(["two"])));
     assert_eq!(host.get("/api/v1/flows/two").await.ok()["version"]["version"], 1);
@@ -55,7 +66,13 @@ async fn a_chart_has_columns_of_one_length() {
     }
     let queue = host.get("/api/v1/series?queue=gpu").await.ok();
     assert!(!queue["series"].as_object().unwrap().contains_key("runs_completed"));
-    for wrong in ["range=2h", "range=1h&from=2026-01-01T00:00:00Z", "step=61", "range=7d&step=60", "from=2990-01-01T00:00:00Z"] {
+    for wrong in [
+        "range=2h",
+        "range=1h&from=2026-01-01T00:00:00Z",
+        "step=61",
+        "range=7d&step=60",
+        "from=2990-01-01T00:00:00Z",
+    ] {
         host.get(&format!("/api/v1/series?{wrong}")).await.refused(400, "bad_query");
     }
     let about = host.get("/api/v1/about").await.ok();

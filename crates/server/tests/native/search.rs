@@ -20,8 +20,10 @@ async fn three_runs(host: &TestServer) -> [String; 3] {
     host.publish("f", fails()).await;
     host.publish("w", waiting()).await;
     let labels = json!({ "team": "video" });
-    let first = host.start("f", json!({ "params": { "message": "disk full", "n": 1 }, "labels": labels })).await;
-    let second = host.start("f", json!({ "params": { "message": "no route", "n": { "deep": [true] } } })).await;
+    let first =
+        host.start("f", json!({ "params": { "message": "disk full", "n": 1 }, "labels": labels })).await;
+    let second =
+        host.start("f", json!({ "params": { "message": "no route", "n": { "deep": [true] } } })).await;
     let third = host.start("w", json!({ "request_id": "order-7" })).await;
     host.ended(&first).await;
     host.ended(&second).await;
@@ -30,7 +32,18 @@ async fn three_runs(host: &TestServer) -> [String; 3] {
 }
 
 fn encoded(query: &str) -> String {
-    query.bytes().map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    query
+        .bytes()
+        .map(
+            |byte| {
+                if byte.is_ascii_alphanumeric() {
+                    char::from(byte).to_string()
+                } else {
+                    format!("%{byte:02X}")
+                }
+            },
+        )
+        .collect()
 }
 
 #[tokio::test]
@@ -91,7 +104,8 @@ async fn a_wrong_query_names_its_position() {
         ("flow:f@9", "?query:0", "has no version 9"),
         ("version:3", "?query:0", "needs its flow"),
     ] {
-        let refused = host.get(&format!("/api/v1/runs?query={}", encoded(query))).await.refused(400, "bad_query");
+        let refused =
+            host.get(&format!("/api/v1/runs?query={}", encoded(query))).await.refused(400, "bad_query");
         assert_eq!(refused["errors"][0]["path"], path, "{refused}");
         assert!(refused["errors"][0]["reason"].as_str().unwrap().contains(part), "{refused}");
     }
@@ -132,7 +146,10 @@ async fn the_beginning_of_an_id_is_enough_where_it_is_unique() {
     }
     let almost = &first[..first.len() - 1];
     assert_eq!(host.get(&format!("/api/v1/runs/{almost}")).await.ok()["id"], first.as_str());
-    assert_eq!(host.get(&format!("/api/v1/runs/{almost}/attempts?limit=1")).await.ok()["items"][0]["node"], "a");
+    assert_eq!(
+        host.get(&format!("/api/v1/runs/{almost}/attempts?limit=1")).await.ok()["items"][0]["node"],
+        "a"
+    );
     let several = host.get(&format!("/api/v1/runs/{}", &first[..8])).await.refused(409, "ambiguous_id");
     assert_eq!(several["errors"].as_array().unwrap().len(), 3, "{several}");
     host.get("/api/v1/runs/run_ffff").await.refused(404, "unknown_run");
@@ -151,7 +168,10 @@ async fn the_search_finds_runs_flows_and_queues() {
     let kinds = async |text: &str| {
         let found = host.get(&format!("/api/v1/search?q={}", encoded(text))).await.ok();
         let items = found["items"].as_array().unwrap().clone();
-        items.iter().map(|hit| format!("{} {}", hit["kind"].as_str().unwrap(), hit["id"].as_str().unwrap())).collect::<Vec<_>>()
+        items
+            .iter()
+            .map(|hit| format!("{} {}", hit["kind"].as_str().unwrap(), hit["id"].as_str().unwrap()))
+            .collect::<Vec<_>>()
     };
     assert_eq!(kinds(&first).await, [format!("run {first}")]);
     assert_eq!(kinds("motion").await, ["queue video-motion"]);

@@ -139,7 +139,8 @@ async fn a_topic_of_a_run_sends_its_nodes_as_they_change() {
     host.publish("b", waiting()).await;
     let run = host.start("b", json!({})).await;
     host.until(&run, |run| run["status"] == "waiting").await;
-    let mut watch = Watch::open(&host, &format!("/api/v1/events?topics=run:{run},runs,approvals"), None).await;
+    let mut watch =
+        Watch::open(&host, &format!("/api/v1/events?topics=run:{run},runs,approvals"), None).await;
     let hello = watch.next().await.unwrap();
     assert_eq!((hello.name.as_str(), &hello.data["topics"][1]), ("hello", &json!("runs")));
     let page = host.get(&format!("/api/v1/runs/{run}/view")).await.ok();
