@@ -107,7 +107,7 @@ fn without_once_it_serves_until_it_is_told_to_stop() {
     for line in stderr.lines() {
         let line = line.unwrap();
         said.push_str(&line);
-        if line.starts_with("serving on http://127.0.0.1:") {
+        if line.starts_with("serving until Ctrl-C") {
             let asked = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
             assert!(asked.success());
         }

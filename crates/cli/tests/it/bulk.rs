@@ -14,7 +14,7 @@ const RUNS: usize = 300;
 
 fn fails() -> Value {
     json!({"start": "a", "nodes": {
-        "a": {"kind": "local", "func": "fail", "prep": {"input_map": {"message": "$params.why"}}}
+        "a": {"kind": "local", "func": "fail"}
     }})
 }
 
@@ -24,7 +24,7 @@ async fn a_bulk_action_goes_on_after_its_server_was_killed_and_retries_no_run_tw
     let client = server.client();
     publish(&client, "f", fails()).await;
     for n in 0..RUNS {
-        client.runs().start("f", &with_params(&json!({"why": n.to_string()}))).await.unwrap();
+        client.runs().start("f", &with_params(&json!({"message": n.to_string()}))).await.unwrap();
     }
     let is_failed = async || {
         let counts = get(&client, "/api/v1/runs/counts?by=status").await;
@@ -78,7 +78,7 @@ async fn the_command_line_counts_before_it_changes() {
     let client = shell.server.client();
     publish(&client, "f", fails()).await;
     for why in ["disk", "route", "disk"] {
-        let started = client.runs().start("f", &with_params(&json!({"why": why}))).await.unwrap();
+        let started = client.runs().start("f", &with_params(&json!({"message": why}))).await.unwrap();
         client.runs().wait(&started.id, Some(Duration::from_secs(60))).await.unwrap().unwrap();
     }
     let query = "status:failed error~disk";

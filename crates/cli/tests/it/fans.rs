@@ -199,7 +199,7 @@ async fn the_first_surface_reads_bare_paths_and_sums_up_after_the_branches() {
             let field = |names: [&str; 2]| {
                 names.iter().find_map(|name| row[*name].as_str()).unwrap_or_default().to_owned()
             };
-            (field(["node_key", "NodeKey"]), field(["branch_id", "BranchID"]))
+            (field(["node_key", "nodeKey"]), field(["branch_id", "branchId"]))
         };
         let keys: Vec<(String, String)> = rows.as_array().unwrap().iter().map(key).collect();
         let place = |wanted: &str| keys.iter().rposition(|(node, _)| node == wanted).unwrap();

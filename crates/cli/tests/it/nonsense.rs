@@ -110,7 +110,6 @@ async fn wrong_types(client: &Client) {
         "/api/v1/flows/nobody",
         "/api/v1/flows/double/versions/99",
         "/api/tasks/get?id=x",
-        "/tasks/runs?task_id=x",
         "/nowhere",
         "/api/v1/nowhere",
     ] {

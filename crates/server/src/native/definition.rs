@@ -57,15 +57,16 @@ pub(crate) async fn validate(
     source.charge(&memory).await?;
     let validate = move || {
         let compiled = source.compile();
-        // Held by the work and not by the request: it goes on when the client leaves.
-        drop(memory);
-        Validation {
+        let validation = Validation {
             ok: compiled.plan.is_some(),
             form: compiled.form.map(|form| shape::form(form).to_owned()),
             n_nodes: compiled.plan.as_ref().map(|plan| plan.n_nodes),
             problems: shape::severity_problems(compiled.problems, text.as_deref()),
             graph: compiled.plan.as_ref().map(|plan| shape::flow_graph(plan, Direction::LeftRight)),
-        }
+        };
+        // Held by the work and not by the request: it goes on when the client leaves.
+        drop(memory);
+        validation
     };
     Ok(Json(run_blocking(validate).await?))
 }
