@@ -16,7 +16,7 @@ use windlass_store::StoreKey;
 use windlass_store::account::{AccountRow, BalanceWaiter, LedgerQuery, LedgerRow, PriceRow};
 use windlass_store::audit::{AuditQuery, AuditRow};
 use windlass_store::blob::FoundBlobs;
-use windlass_store::bulk::{BulkFailure, BulkRow, BulkTarget};
+use windlass_store::bulk::{BulkFailure, BulkRow, BulkStore, BulkTarget};
 use windlass_store::commit::{Commit, Committed};
 use windlass_store::flow::{FlowQuery, FlowRow, Publication, Published, VersionRef, VersionRow};
 use windlass_store::hint::Hints;
@@ -196,9 +196,6 @@ forward! {
         store_key(name: &str, fresh: StoreKey) -> StoreKey;
         delete_servers(before: Timestamp) -> ();
         delete_workers(before: Timestamp, limit: usize) -> usize;
-        delete_bulks(before: Timestamp, limit: usize) -> usize;
-        delete_samples(before: Timestamp, limit: usize) -> usize;
-        open_bulks(limit: usize) -> Vec<BulkRow>;
         delete_queues(before: Timestamp, limit: usize) -> usize;
     }
     project {
@@ -213,11 +210,6 @@ forward! {
         runs(query: RunQuery) -> Page<RunRow>;
         count_runs(of: RunGroup, limit: usize) -> usize;
         count_matching(query: RunQuery, limit: usize) -> Option<usize>;
-        bulk(id: BulkId) -> Option<BulkRow>;
-        bulks(before: Option<BulkId>, limit: usize) -> Vec<BulkRow>;
-        bulk_targets(id: BulkId, part: usize) -> Vec<BulkTarget>;
-        bulk_failures(id: BulkId, limit: usize) -> Vec<BulkFailure>;
-        samples(query: SampleQuery) -> Vec<SampleRow>;
         job(job: JobId) -> Option<JobRow>;
         jobs(query: JobQuery) -> Page<JobRow>;
         attempts(job: JobId, after: u32, limit: usize) -> Vec<Attempt>;
@@ -244,9 +236,6 @@ forward! {
     }
     save {
         open_account(id: &str, name: &str, now: Timestamp);
-        create_bulk(row: BulkRow, targets: Vec<Vec<BulkTarget>>);
-        save_bulk(row: BulkRow, failures: Vec<BulkFailure>);
-        save_samples(rows: Vec<SampleRow>);
         set_price(row: PriceRow);
         delete_price(service: &str);
         save_service(row: ServiceRow);
@@ -255,5 +244,80 @@ forward! {
         save_worker(row: WorkerRow);
         beat_worker(beat: WorkerBeat);
         drain_worker(id: &str, is_draining: bool);
+    }
+}
+
+#[async_trait]
+impl BulkStore for FaultyStore {
+    async fn create_bulk(
+        &self,
+        project: &Project,
+        row: BulkRow,
+        targets: Vec<Vec<BulkTarget>>,
+    ) -> Result<(), StoreError> {
+        (self.on_save)()?;
+        self.memory.create_bulk(project, row, targets).await
+    }
+
+    async fn save_bulk(
+        &self,
+        project: &Project,
+        row: BulkRow,
+        failures: Vec<BulkFailure>,
+    ) -> Result<(), StoreError> {
+        (self.on_save)()?;
+        self.memory.save_bulk(project, row, failures).await
+    }
+
+    async fn bulk(&self, project: &Project, id: BulkId) -> Result<Option<BulkRow>, StoreError> {
+        self.memory.bulk(project, id).await
+    }
+
+    async fn bulks(
+        &self,
+        project: &Project,
+        before: Option<BulkId>,
+        limit: usize,
+    ) -> Result<Vec<BulkRow>, StoreError> {
+        self.memory.bulks(project, before, limit).await
+    }
+
+    async fn bulk_targets(
+        &self,
+        project: &Project,
+        id: BulkId,
+        part: usize,
+    ) -> Result<Vec<BulkTarget>, StoreError> {
+        self.memory.bulk_targets(project, id, part).await
+    }
+
+    async fn bulk_failures(
+        &self,
+        project: &Project,
+        id: BulkId,
+        limit: usize,
+    ) -> Result<Vec<BulkFailure>, StoreError> {
+        self.memory.bulk_failures(project, id, limit).await
+    }
+
+    async fn open_bulks(&self, limit: usize) -> Result<Vec<BulkRow>, StoreError> {
+        self.memory.open_bulks(limit).await
+    }
+
+    async fn delete_bulks(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.memory.delete_bulks(before, limit).await
+    }
+
+    async fn save_samples(&self, project: &Project, rows: Vec<SampleRow>) -> Result<(), StoreError> {
+        (self.on_save)()?;
+        self.memory.save_samples(project, rows).await
+    }
+
+    async fn samples(&self, project: &Project, query: SampleQuery) -> Result<Vec<SampleRow>, StoreError> {
+        self.memory.samples(project, query).await
+    }
+
+    async fn delete_samples(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.memory.delete_samples(before, limit).await
     }
 }

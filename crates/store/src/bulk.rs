@@ -1,6 +1,7 @@
 //! Bulk actions: one action on many runs, with its progress. The runs are chosen when the action is requested and stored
 //! in parts; a server that takes the action over goes on where the last one stored its progress.
 
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use windlass_engine::counter::Revision;
@@ -8,7 +9,9 @@ use windlass_engine::id::{BulkId, RunId};
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
+use crate::error::StoreError;
 use crate::run::Owner;
+use crate::sample::{SampleQuery, SampleRow};
 
 /// Runs in one stored part.
 pub const BULK_PART: usize = 1_000;
@@ -82,4 +85,67 @@ pub struct BulkFailure {
     pub run: RunId,
     pub code: String,
     pub message: String,
+}
+
+/// The verbs about bulk actions, and about samples for charts. Every store has them.
+#[async_trait]
+pub trait BulkStore: Send + Sync {
+    /// Writes a new bulk action with its targets, in parts of [`BULK_PART`].
+    async fn create_bulk(
+        &self,
+        project: &Project,
+        row: BulkRow,
+        targets: Vec<Vec<BulkTarget>>,
+    ) -> Result<(), StoreError>;
+
+    /// Writes the progress of a bulk action, with new failures. The revision of the row is the one that is expected; it
+    /// grows by one.
+    async fn save_bulk(
+        &self,
+        project: &Project,
+        row: BulkRow,
+        failures: Vec<BulkFailure>,
+    ) -> Result<(), StoreError>;
+
+    /// One bulk action.
+    async fn bulk(&self, project: &Project, id: BulkId) -> Result<Option<BulkRow>, StoreError>;
+
+    /// Bulk actions, newest first, before this one.
+    async fn bulks(
+        &self,
+        project: &Project,
+        before: Option<BulkId>,
+        limit: usize,
+    ) -> Result<Vec<BulkRow>, StoreError>;
+
+    /// A part of the targets of a bulk action, from 0; empty after the last part.
+    async fn bulk_targets(
+        &self,
+        project: &Project,
+        id: BulkId,
+        part: usize,
+    ) -> Result<Vec<BulkTarget>, StoreError>;
+
+    /// The first failures of a bulk action.
+    async fn bulk_failures(
+        &self,
+        project: &Project,
+        id: BulkId,
+        limit: usize,
+    ) -> Result<Vec<BulkFailure>, StoreError>;
+
+    /// Bulk actions of all projects that have not ended, oldest first.
+    async fn open_bulks(&self, limit: usize) -> Result<Vec<BulkRow>, StoreError>;
+
+    /// Deletes at most `limit` bulk actions that ended before, and returns how many.
+    async fn delete_bulks(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError>;
+
+    /// Writes samples; a sample of the same subject, minute and server is replaced.
+    async fn save_samples(&self, project: &Project, rows: Vec<SampleRow>) -> Result<(), StoreError>;
+
+    /// Samples, oldest first.
+    async fn samples(&self, project: &Project, query: SampleQuery) -> Result<Vec<SampleRow>, StoreError>;
+
+    /// Deletes at most `limit` samples from before, and returns how many.
+    async fn delete_samples(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError>;
 }

@@ -22,7 +22,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use windlass_engine::counter::Seq;
-use windlass_engine::id::{BulkId, CommandId, FlowId, JobId, RunId, ScheduleId};
+use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
 use windlass_engine::money::Amount;
 use windlass_engine::project::Project;
@@ -31,7 +31,6 @@ use windlass_engine::time::Timestamp;
 use crate::account::{AccountRow, BalanceWaiter, LedgerQuery, LedgerRow, PriceRow};
 use crate::audit::{AuditQuery, AuditRow};
 use crate::blob::FoundBlobs;
-use crate::bulk::{BulkFailure, BulkRow, BulkTarget};
 use crate::commit::{Commit, Committed};
 use crate::error::StoreError;
 use crate::flow::{FlowQuery, FlowRow, Publication, Published, VersionRef, VersionRow};
@@ -44,7 +43,6 @@ use crate::outbox::{Message, OutboxCursor, Party, Undelivered, WaitingTree};
 use crate::page::{NameRange, Page, Part};
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
 use crate::run::{Journal, RunGroup, RunQuery, RunRef, RunRow, Since};
-use crate::sample::{SampleQuery, SampleRow};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
 use crate::service::{LiveService, ServiceRow, WaitingService};
@@ -180,9 +178,6 @@ forward! {
         store_key / store_key_now(name: &str, fresh: StoreKey) -> StoreKey;
         delete_servers / delete_servers_now(before: Timestamp) -> ();
         delete_workers / delete_workers_now(before: Timestamp, limit: usize) -> usize;
-        delete_bulks / delete_bulks_now(before: Timestamp, limit: usize) -> usize;
-        delete_samples / delete_samples_now(before: Timestamp, limit: usize) -> usize;
-        open_bulks / open_bulks_now(limit: usize) -> Vec<BulkRow>;
         delete_queues / delete_queues_now(before: Timestamp, limit: usize) -> usize;
     }
     project {
@@ -197,14 +192,6 @@ forward! {
         runs / runs_now(query: RunQuery) -> Page<RunRow>;
         count_runs / count_runs_now(of: RunGroup, limit: usize) -> usize;
         count_matching / count_matching_now(query: RunQuery, limit: usize) -> Option<usize>;
-        create_bulk / create_bulk_now(row: BulkRow, targets: Vec<Vec<BulkTarget>>) -> ();
-        save_bulk / save_bulk_now(row: BulkRow, failures: Vec<BulkFailure>) -> ();
-        bulk / bulk_now(id: BulkId) -> Option<BulkRow>;
-        bulks / bulks_now(before: Option<BulkId>, limit: usize) -> Vec<BulkRow>;
-        bulk_targets / bulk_targets_now(id: BulkId, part: usize) -> Vec<BulkTarget>;
-        bulk_failures / bulk_failures_now(id: BulkId, limit: usize) -> Vec<BulkFailure>;
-        save_samples / save_samples_now(rows: Vec<SampleRow>) -> ();
-        samples / samples_now(query: SampleQuery) -> Vec<SampleRow>;
         job / job_now(job: JobId) -> Option<JobRow>;
         jobs / jobs_now(query: JobQuery) -> Page<JobRow>;
         attempts / attempts_now(job: JobId, after: u32, limit: usize) -> Vec<Attempt>;

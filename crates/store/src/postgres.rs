@@ -55,7 +55,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
 use windlass_engine::counter::Seq;
-use windlass_engine::id::{BulkId, CommandId, FlowId, JobId, RunId, ScheduleId};
+use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
 use windlass_engine::money::Amount;
 use windlass_engine::project::Project;
@@ -64,7 +64,6 @@ use windlass_engine::time::Timestamp;
 use crate::account::{AccountRow, BalanceWaiter, LedgerQuery, LedgerRow, PriceRow};
 use crate::audit::{AuditQuery, AuditRow};
 use crate::blob::{BlobCache, FoundBlobs};
-use crate::bulk::{BulkFailure, BulkRow, BulkTarget};
 use crate::commit::{Commit, Committed};
 use crate::condition::ConditionLog;
 use crate::error::{StoreError, Subject};
@@ -78,7 +77,6 @@ use crate::outbox::{Message, OutboxCursor, Party, Undelivered, WaitingTree};
 use crate::page::{NameRange, Page, Part};
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
 use crate::run::{Journal, RunGroup, RunQuery, RunRef, RunRow, Since};
-use crate::sample::{SampleQuery, SampleRow};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
 use crate::service::{LiveService, ServiceRow, WaitingService};
@@ -135,6 +133,8 @@ macro_rules! unless_raced {
         }
     }};
 }
+
+use unless_raced;
 
 impl Postgres {
     /// Writes commits of one project.
@@ -533,80 +533,6 @@ impl Store for Postgres {
     async fn delete_queues(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
         let db = self.link().await?;
         unless_raced!(queue::forget(&db, before, limit))
-    }
-
-    async fn create_bulk(
-        &self,
-        project: &Project,
-        row: BulkRow,
-        targets: Vec<Vec<BulkTarget>>,
-    ) -> Result<(), StoreError> {
-        let db = self.link().await?;
-        unless_raced!(db.transact(bulk::create(&db, project, &row, &targets)))
-    }
-
-    async fn save_bulk(
-        &self,
-        project: &Project,
-        row: BulkRow,
-        failures: Vec<BulkFailure>,
-    ) -> Result<(), StoreError> {
-        let db = self.link().await?;
-        unless_raced!(db.transact(bulk::save(&db, project, &row, &failures)))
-    }
-
-    async fn bulk(&self, project: &Project, id: BulkId) -> Result<Option<BulkRow>, StoreError> {
-        bulk::bulk(&self.link().await?, project, id).await
-    }
-
-    async fn bulks(
-        &self,
-        project: &Project,
-        before: Option<BulkId>,
-        limit: usize,
-    ) -> Result<Vec<BulkRow>, StoreError> {
-        bulk::bulks(&self.link().await?, project, before, limit).await
-    }
-
-    async fn bulk_targets(
-        &self,
-        project: &Project,
-        id: BulkId,
-        part: usize,
-    ) -> Result<Vec<BulkTarget>, StoreError> {
-        bulk::targets(&self.link().await?, project, id, part).await
-    }
-
-    async fn bulk_failures(
-        &self,
-        project: &Project,
-        id: BulkId,
-        limit: usize,
-    ) -> Result<Vec<BulkFailure>, StoreError> {
-        bulk::failures(&self.link().await?, project, id, limit).await
-    }
-
-    async fn open_bulks(&self, limit: usize) -> Result<Vec<BulkRow>, StoreError> {
-        bulk::open(&self.link().await?, limit).await
-    }
-
-    async fn delete_bulks(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
-        let db = self.link().await?;
-        unless_raced!(bulk::forget(&db, before, limit))
-    }
-
-    async fn save_samples(&self, project: &Project, rows: Vec<SampleRow>) -> Result<(), StoreError> {
-        let db = self.link().await?;
-        unless_raced!(sample::save(&db, project, &rows))
-    }
-
-    async fn samples(&self, project: &Project, query: SampleQuery) -> Result<Vec<SampleRow>, StoreError> {
-        sample::samples(&self.link().await?, project, &query).await
-    }
-
-    async fn delete_samples(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
-        let db = self.link().await?;
-        unless_raced!(sample::forget(&db, before, limit))
     }
 
     async fn servers(&self) -> Result<Vec<ServerRow>, StoreError> {

@@ -62,7 +62,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use windlass_engine::counter::Seq;
-use windlass_engine::id::{BulkId, CommandId, FlowId, JobId, RunId, ScheduleId};
+use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
 use windlass_engine::money::Amount;
 use windlass_engine::project::Project;
@@ -71,7 +71,6 @@ use windlass_engine::time::Timestamp;
 use crate::account::{AccountRow, BalanceWaiter, LedgerQuery, LedgerRow, PriceRow};
 use crate::audit::{AuditQuery, AuditRow};
 use crate::blob::{BlobCache, FoundBlobs};
-use crate::bulk::{BulkFailure, BulkRow, BulkTarget};
 use crate::commit::{Commit, Committed};
 use crate::condition::{ConditionLog, StoreCheck};
 pub use crate::durability::Durability;
@@ -85,7 +84,6 @@ use crate::outbox::{Message, OutboxCursor, Party, Undelivered, WaitingTree};
 use crate::page::{NameRange, Page, Part};
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
 use crate::run::{Journal, RunGroup, RunQuery, RunRef, RunRow, Since};
-use crate::sample::{SampleQuery, SampleRow};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
 use crate::service::{LiveService, ServiceRow, WaitingService};
@@ -551,83 +549,6 @@ impl Store for Sqlite {
 
     async fn delete_queues(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
         self.writer.write(move |cache| queue::forget(cache.db(), before, limit))?.await
-    }
-
-    async fn create_bulk(
-        &self,
-        project: &Project,
-        row: BulkRow,
-        targets: Vec<Vec<BulkTarget>>,
-    ) -> Result<(), StoreError> {
-        let project = project.clone();
-        self.writer.write(move |cache| bulk::create(cache.db(), &project, &row, &targets))?.await
-    }
-
-    async fn save_bulk(
-        &self,
-        project: &Project,
-        row: BulkRow,
-        failures: Vec<BulkFailure>,
-    ) -> Result<(), StoreError> {
-        let project = project.clone();
-        self.writer.write(move |cache| bulk::save(cache.db(), &project, &row, &failures))?.await
-    }
-
-    async fn bulk(&self, project: &Project, id: BulkId) -> Result<Option<BulkRow>, StoreError> {
-        let project = project.clone();
-        self.read(move |db| bulk::bulk(db, &project, id)).await
-    }
-
-    async fn bulks(
-        &self,
-        project: &Project,
-        before: Option<BulkId>,
-        limit: usize,
-    ) -> Result<Vec<BulkRow>, StoreError> {
-        let project = project.clone();
-        self.read(move |db| bulk::bulks(db, &project, before, limit)).await
-    }
-
-    async fn bulk_targets(
-        &self,
-        project: &Project,
-        id: BulkId,
-        part: usize,
-    ) -> Result<Vec<BulkTarget>, StoreError> {
-        let project = project.clone();
-        self.read(move |db| bulk::targets(&db.connection, &project, id, part)).await
-    }
-
-    async fn bulk_failures(
-        &self,
-        project: &Project,
-        id: BulkId,
-        limit: usize,
-    ) -> Result<Vec<BulkFailure>, StoreError> {
-        let project = project.clone();
-        self.read(move |db| bulk::failures(db, &project, id, limit)).await
-    }
-
-    async fn open_bulks(&self, limit: usize) -> Result<Vec<BulkRow>, StoreError> {
-        self.read(move |db| bulk::open(db, limit)).await
-    }
-
-    async fn delete_bulks(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
-        self.writer.write(move |cache| bulk::forget(cache.db(), before, limit))?.await
-    }
-
-    async fn save_samples(&self, project: &Project, rows: Vec<SampleRow>) -> Result<(), StoreError> {
-        let project = project.clone();
-        self.writer.write(move |cache| sample::save(cache.db(), &project, &rows))?.await
-    }
-
-    async fn samples(&self, project: &Project, query: SampleQuery) -> Result<Vec<SampleRow>, StoreError> {
-        let project = project.clone();
-        self.read(move |db| sample::samples(db, &project, &query)).await
-    }
-
-    async fn delete_samples(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
-        self.writer.write(move |cache| sample::forget(cache.db(), before, limit))?.await
     }
 
     async fn servers(&self) -> Result<Vec<ServerRow>, StoreError> {

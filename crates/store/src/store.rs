@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use windlass_engine::counter::Seq;
-use windlass_engine::id::{BulkId, CommandId, FlowId, JobId, RunId, ScheduleId};
+use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
 use windlass_engine::money::Amount;
 use windlass_engine::project::Project;
@@ -14,7 +14,7 @@ use windlass_engine::time::Timestamp;
 use crate::account::{AccountRow, BalanceWaiter, LedgerQuery, LedgerRow, PriceRow};
 use crate::audit::{AuditQuery, AuditRow};
 use crate::blob::FoundBlobs;
-use crate::bulk::{BulkFailure, BulkRow, BulkTarget};
+use crate::bulk::BulkStore;
 use crate::commit::{Commit, Committed};
 use crate::condition::{ConditionLog, StoreCheck, StoreCondition};
 use crate::error::StoreError;
@@ -28,7 +28,6 @@ use crate::outbox::{Message, OutboxCursor, Party, Undelivered, WaitingTree};
 use crate::page::{NameRange, Page, Part};
 use crate::queue::{Held, QueueDepth, QueueSettings, Spent};
 use crate::run::{Journal, RunGroup, RunQuery, RunRef, RunRow, Since, Wake};
-use crate::sample::{SampleQuery, SampleRow};
 use crate::schedule::Scheduled;
 use crate::server::ServerRow;
 use crate::service::{LiveService, ServiceRow, WaitingService};
@@ -70,7 +69,7 @@ pub struct SetBack {
 /// All that servers remember. A verb with a project reads and writes rows of that project only: an id of another project
 /// is unknown to it. Verbs without one serve the whole store, and their rows name the project.
 #[async_trait]
-pub trait Store: Send + Sync {
+pub trait Store: BulkStore + Send + Sync {
     /// Publishes a flow, a version, or both, or nothing at all. Names are unique unless the draft says otherwise.
     async fn publish(&self, project: &Project, publication: Publication) -> Result<Published, StoreError>;
 
@@ -337,65 +336,6 @@ pub trait Store: Send + Sync {
     /// Deletes queues of all projects that have neither settings nor jobs, and whose settings changed before, at most
     /// `limit`; returns how many.
     async fn delete_queues(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError>;
-
-    /// Writes a new bulk action with its targets, in parts of [`BULK_PART`](crate::bulk::BULK_PART).
-    async fn create_bulk(
-        &self,
-        project: &Project,
-        row: BulkRow,
-        targets: Vec<Vec<BulkTarget>>,
-    ) -> Result<(), StoreError>;
-
-    /// Writes the progress of a bulk action, with new failures. The revision of the row is the one that is expected; it
-    /// grows by one.
-    async fn save_bulk(
-        &self,
-        project: &Project,
-        row: BulkRow,
-        failures: Vec<BulkFailure>,
-    ) -> Result<(), StoreError>;
-
-    /// One bulk action.
-    async fn bulk(&self, project: &Project, id: BulkId) -> Result<Option<BulkRow>, StoreError>;
-
-    /// Bulk actions, newest first, before this one.
-    async fn bulks(
-        &self,
-        project: &Project,
-        before: Option<BulkId>,
-        limit: usize,
-    ) -> Result<Vec<BulkRow>, StoreError>;
-
-    /// A part of the targets of a bulk action, from 0; empty after the last part.
-    async fn bulk_targets(
-        &self,
-        project: &Project,
-        id: BulkId,
-        part: usize,
-    ) -> Result<Vec<BulkTarget>, StoreError>;
-
-    /// The first failures of a bulk action.
-    async fn bulk_failures(
-        &self,
-        project: &Project,
-        id: BulkId,
-        limit: usize,
-    ) -> Result<Vec<BulkFailure>, StoreError>;
-
-    /// Bulk actions of all projects that have not ended, oldest first.
-    async fn open_bulks(&self, limit: usize) -> Result<Vec<BulkRow>, StoreError>;
-
-    /// Deletes at most `limit` bulk actions that ended before, and returns how many.
-    async fn delete_bulks(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError>;
-
-    /// Writes samples; a sample of the same subject, minute and server is replaced.
-    async fn save_samples(&self, project: &Project, rows: Vec<SampleRow>) -> Result<(), StoreError>;
-
-    /// Samples, oldest first.
-    async fn samples(&self, project: &Project, query: SampleQuery) -> Result<Vec<SampleRow>, StoreError>;
-
-    /// Deletes at most `limit` samples from before, and returns how many.
-    async fn delete_samples(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError>;
 
     /// Servers, by id.
     async fn servers(&self) -> Result<Vec<ServerRow>, StoreError>;

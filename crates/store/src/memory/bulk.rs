@@ -1,11 +1,13 @@
 //! Bulk actions, and samples for charts.
 
+use async_trait::async_trait;
 use windlass_engine::id::BulkId;
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
+use super::Memory;
 use super::state::{MemoryState, ProjectTables};
-use crate::bulk::{BulkFailure, BulkRow, BulkTarget};
+use crate::bulk::{BulkFailure, BulkRow, BulkStore, BulkTarget};
 use crate::error::{StoreError, Subject};
 use crate::sample::{SampleQuery, SampleRow};
 
@@ -95,5 +97,44 @@ impl ProjectTables {
         let SampleQuery { scope, since, until } = query;
         let rows = self.samples.values().filter(|row| row.scope == scope);
         Ok(rows.filter(|row| row.at >= since && row.at < until).cloned().collect())
+    }
+}
+
+macro_rules! forward {
+    (
+        whole { $($whole:ident($($arg:ident: $type:ty),*) -> $answer:ty;)* }
+        project { $($verb:ident($($p_arg:ident: $p_type:ty),*) -> $p_answer:ty;)* }
+    ) => {
+        #[async_trait]
+        impl BulkStore for Memory {
+            $(
+                async fn $whole(&self, $($arg: $type),*) -> Result<$answer, StoreError> {
+                    self.state().$whole($($arg),*)
+                }
+            )*
+            $(
+                async fn $verb(&self, project: &Project, $($p_arg: $p_type),*) -> Result<$p_answer, StoreError> {
+                    self.state().tables(project).$verb($($p_arg),*)
+                }
+            )*
+        }
+    };
+}
+
+forward! {
+    whole {
+        open_bulks(limit: usize) -> Vec<BulkRow>;
+        delete_bulks(before: Timestamp, limit: usize) -> usize;
+        delete_samples(before: Timestamp, limit: usize) -> usize;
+    }
+    project {
+        create_bulk(row: BulkRow, targets: Vec<Vec<BulkTarget>>) -> ();
+        save_bulk(row: BulkRow, failures: Vec<BulkFailure>) -> ();
+        bulk(id: BulkId) -> Option<BulkRow>;
+        bulks(before: Option<BulkId>, limit: usize) -> Vec<BulkRow>;
+        bulk_targets(id: BulkId, part: usize) -> Vec<BulkTarget>;
+        bulk_failures(id: BulkId, limit: usize) -> Vec<BulkFailure>;
+        save_samples(rows: Vec<SampleRow>) -> ();
+        samples(query: SampleQuery) -> Vec<SampleRow>;
     }
 }

@@ -1,5 +1,6 @@
 //! Bulk actions.
 
+use async_trait::async_trait;
 use tokio_postgres::Row;
 use uuid::Uuid;
 use windlass_engine::counter::Revision;
@@ -9,10 +10,12 @@ use windlass_engine::time::Timestamp;
 
 use super::column::{PostgresColumns, PostgresId, cells};
 use super::link::Link;
-use crate::bulk::{BulkFailure, BulkRow, BulkTarget};
+use super::{ErrorClass, Postgres, RACES_MAX, kind, sample, unless_raced};
+use crate::bulk::{BulkFailure, BulkRow, BulkStore, BulkTarget};
 use crate::column::{Columns, bound, json, stored};
 use crate::decode;
 use crate::error::{StoreError, Subject};
+use crate::sample::{SampleQuery, SampleRow};
 use crate::table;
 
 const CREATE: &str = "INSERT INTO bulks (id, project, rev, state, ended_at) VALUES ($1, $2, $3, $4, $5)";
@@ -126,6 +129,83 @@ pub(super) async fn forget(db: &Link, before: Timestamp, limit: usize) -> Result
     let rows = db.ask(FORGET, &cells![before.0, bound(limit)]).await?;
     let n: u64 = rows.first().map_or(Ok(0), |row| PostgresColumns::of(row).number())?;
     Ok(usize::try_from(n).unwrap_or(usize::MAX))
+}
+
+#[async_trait]
+impl BulkStore for Postgres {
+    async fn create_bulk(
+        &self,
+        project: &Project,
+        row: BulkRow,
+        targets: Vec<Vec<BulkTarget>>,
+    ) -> Result<(), StoreError> {
+        let db = self.link().await?;
+        unless_raced!(db.transact(self::create(&db, project, &row, &targets)))
+    }
+
+    async fn save_bulk(
+        &self,
+        project: &Project,
+        row: BulkRow,
+        failures: Vec<BulkFailure>,
+    ) -> Result<(), StoreError> {
+        let db = self.link().await?;
+        unless_raced!(db.transact(self::save(&db, project, &row, &failures)))
+    }
+
+    async fn bulk(&self, project: &Project, id: BulkId) -> Result<Option<BulkRow>, StoreError> {
+        self::bulk(&self.link().await?, project, id).await
+    }
+
+    async fn bulks(
+        &self,
+        project: &Project,
+        before: Option<BulkId>,
+        limit: usize,
+    ) -> Result<Vec<BulkRow>, StoreError> {
+        self::bulks(&self.link().await?, project, before, limit).await
+    }
+
+    async fn bulk_targets(
+        &self,
+        project: &Project,
+        id: BulkId,
+        part: usize,
+    ) -> Result<Vec<BulkTarget>, StoreError> {
+        self::targets(&self.link().await?, project, id, part).await
+    }
+
+    async fn bulk_failures(
+        &self,
+        project: &Project,
+        id: BulkId,
+        limit: usize,
+    ) -> Result<Vec<BulkFailure>, StoreError> {
+        self::failures(&self.link().await?, project, id, limit).await
+    }
+
+    async fn open_bulks(&self, limit: usize) -> Result<Vec<BulkRow>, StoreError> {
+        self::open(&self.link().await?, limit).await
+    }
+
+    async fn delete_bulks(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        let db = self.link().await?;
+        unless_raced!(self::forget(&db, before, limit))
+    }
+
+    async fn save_samples(&self, project: &Project, rows: Vec<SampleRow>) -> Result<(), StoreError> {
+        let db = self.link().await?;
+        unless_raced!(sample::save(&db, project, &rows))
+    }
+
+    async fn samples(&self, project: &Project, query: SampleQuery) -> Result<Vec<SampleRow>, StoreError> {
+        sample::samples(&self.link().await?, project, &query).await
+    }
+
+    async fn delete_samples(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        let db = self.link().await?;
+        unless_raced!(sample::forget(&db, before, limit))
+    }
 }
 
 #[cfg(test)]

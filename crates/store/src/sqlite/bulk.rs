@@ -1,5 +1,6 @@
 //! Bulk actions.
 
+use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 use windlass_engine::counter::Revision;
 use windlass_engine::id::BulkId;
@@ -7,12 +8,13 @@ use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use super::column::{Key, SqliteColumns, SqliteId};
-use super::guard;
 use super::readers::ReadConnection;
-use crate::bulk::{BulkFailure, BulkRow, BulkTarget};
+use super::{Sqlite, guard, sample};
+use crate::bulk::{BulkFailure, BulkRow, BulkStore, BulkTarget};
 use crate::column::{bound, json, stored};
 use crate::decode;
 use crate::error::{StoreError, Subject};
+use crate::sample::{SampleQuery, SampleRow};
 use crate::table;
 
 const CREATE: &str = "INSERT INTO bulks (id, project, rev, state, ended_at) VALUES (?1, ?2, ?3, ?4, ?5)";
@@ -144,6 +146,86 @@ pub(super) fn forget(db: &Connection, before: Timestamp, limit: usize) -> Result
         db.prepare_cached(FORGET_FAILURES)?.execute([id])?;
     }
     Ok(gone.len())
+}
+
+#[async_trait]
+impl BulkStore for Sqlite {
+    async fn create_bulk(
+        &self,
+        project: &Project,
+        row: BulkRow,
+        targets: Vec<Vec<BulkTarget>>,
+    ) -> Result<(), StoreError> {
+        let project = project.clone();
+        self.writer.write(move |cache| self::create(cache.db(), &project, &row, &targets))?.await
+    }
+
+    async fn save_bulk(
+        &self,
+        project: &Project,
+        row: BulkRow,
+        failures: Vec<BulkFailure>,
+    ) -> Result<(), StoreError> {
+        let project = project.clone();
+        self.writer.write(move |cache| self::save(cache.db(), &project, &row, &failures))?.await
+    }
+
+    async fn bulk(&self, project: &Project, id: BulkId) -> Result<Option<BulkRow>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| self::bulk(db, &project, id)).await
+    }
+
+    async fn bulks(
+        &self,
+        project: &Project,
+        before: Option<BulkId>,
+        limit: usize,
+    ) -> Result<Vec<BulkRow>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| self::bulks(db, &project, before, limit)).await
+    }
+
+    async fn bulk_targets(
+        &self,
+        project: &Project,
+        id: BulkId,
+        part: usize,
+    ) -> Result<Vec<BulkTarget>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| self::targets(&db.connection, &project, id, part)).await
+    }
+
+    async fn bulk_failures(
+        &self,
+        project: &Project,
+        id: BulkId,
+        limit: usize,
+    ) -> Result<Vec<BulkFailure>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| self::failures(db, &project, id, limit)).await
+    }
+
+    async fn open_bulks(&self, limit: usize) -> Result<Vec<BulkRow>, StoreError> {
+        self.read(move |db| self::open(db, limit)).await
+    }
+
+    async fn delete_bulks(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.writer.write(move |cache| self::forget(cache.db(), before, limit))?.await
+    }
+
+    async fn save_samples(&self, project: &Project, rows: Vec<SampleRow>) -> Result<(), StoreError> {
+        let project = project.clone();
+        self.writer.write(move |cache| sample::save(cache.db(), &project, &rows))?.await
+    }
+
+    async fn samples(&self, project: &Project, query: SampleQuery) -> Result<Vec<SampleRow>, StoreError> {
+        let project = project.clone();
+        self.read(move |db| sample::samples(db, &project, &query)).await
+    }
+
+    async fn delete_samples(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.writer.write(move |cache| sample::forget(cache.db(), before, limit))?.await
+    }
 }
 
 #[cfg(test)]
