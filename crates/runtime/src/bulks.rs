@@ -87,7 +87,7 @@ impl Bulks {
         let (mut choice, mut cursor) = (BulkChoice::default(), None);
         loop {
             let part = Part { order: Order::Oldest, cursor, limit: PAGE_MAX, ..Part::default() };
-            let page = self.runs().selected(selection, part).await?;
+            let page = self.runs().finder().selected(selection, part).await?;
             for row in &page.items {
                 if choice.targets.len() == TARGETS_MAX {
                     choice.is_more = true;

@@ -54,7 +54,7 @@ const REVIVE_DELAY: Duration = Duration::from_secs(5);
 const UNREADABLE_MAX: usize = 1_000;
 
 pub use report::{CallEnd, ReportError};
-pub use search::{RunCount, RunSelection, SelectError};
+pub use search::{RunCount, RunFinder, RunSelection, SelectError};
 pub use start::{FlowStart, FlowStarted, VersionChoiceError};
 
 /// A run to be started.
@@ -187,6 +187,11 @@ impl Runs {
             tracing::error!(%run, %error, "a run cannot be read and is set aside: run `windlass doctor`");
         }
         true
+    }
+
+    /// Finds runs by queries.
+    pub fn finder(&self) -> RunFinder<'_> {
+        RunFinder::of(self)
     }
 
     /// The number of runs in memory.

@@ -40,7 +40,7 @@ async fn completed(app: &App, uri: &Uri) -> ApiResult<Option<Uri>> {
     if !is_beginning {
         return Ok(None);
     }
-    let found = app.runtime.runs().with_prefix(beginning, SHOWN_MAX).await?;
+    let found = app.runtime.runs().finder().with_prefix(beginning, SHOWN_MAX).await?;
     let run = match &found[..] {
         [] => return Ok(None),
         [row] => row.id,

@@ -31,6 +31,7 @@ use crate::bug::PlantedBug;
 use crate::checker::Violation;
 use crate::fault::SimFault;
 use crate::store::CommitReply;
+use crate::store::SimStore;
 use crate::world::{SimWorld, moment_of};
 
 /// How often an input is decided again before the server gives up: conflicts and short balances end long before.
@@ -127,7 +128,7 @@ impl SimWorld {
             let (wall, meter) = (self.wall(), Meter::of(self.slice_steps));
             let given = Given { now, wall, epoch, insufficient_funds: short.clone(), spend_limit, meter };
             let step = match cached.run.submit(&cached.plan, input, &given) {
-                Ok(step) => self.withdraw_unclaimed(&mut cached, step, &given),
+                Ok(step) => withdraw_unclaimed(&self.store, &mut cached, step, &given),
                 Err(_) if self.is_outdated(server, &cached) => continue,
                 Err(refusal) => return Ok(SimReply::Refused(refusal)),
             };
@@ -233,25 +234,6 @@ impl SimWorld {
             None => Projection::default(),
         };
         Some(SimCachedRun { run: state, plan, projection, len })
-    }
-
-    /// Ends the calls of jobs that should not begin any more and that no worker has claimed.
-    fn withdraw_unclaimed(&self, cached: &mut SimCachedRun, mut step: RunStep, given: &Given) -> RunStep {
-        let mut n_seen = 0;
-        while let Some(effect) = step.effects.get(n_seen).cloned() {
-            n_seen += 1;
-            let Effect::Withdraw { node, fence, exec: Exec::Queue } = effect else { continue };
-            let job = self.store.job(JobId::of_call(cached.run.id, fence));
-            if job.is_some_and(|row| matches!(row.job.state, JobState::Running { .. })) {
-                continue;
-            }
-            let ended = Input::CallEnded { node, fence, outcome: CallOutcome::Canceled, worker: None };
-            if let Ok(more) = cached.run.submit(&cached.plan, &ended, given) {
-                step.events.extend(more.events);
-                step.effects.extend(more.effects);
-            }
-        }
-        step
     }
 
     fn draft(
@@ -456,4 +438,28 @@ enum WriteOutcome {
     Existing(RunId),
     Outdated,
     No,
+}
+
+/// Ends the calls of jobs that should not begin any more and that no worker has claimed.
+fn withdraw_unclaimed(
+    store: &SimStore,
+    cached: &mut SimCachedRun,
+    mut step: RunStep,
+    given: &Given,
+) -> RunStep {
+    let mut n_seen = 0;
+    while let Some(effect) = step.effects.get(n_seen).cloned() {
+        n_seen += 1;
+        let Effect::Withdraw { node, fence, exec: Exec::Queue } = effect else { continue };
+        let job = store.job(JobId::of_call(cached.run.id, fence));
+        if job.is_some_and(|row| matches!(row.job.state, JobState::Running { .. })) {
+            continue;
+        }
+        let ended = Input::CallEnded { node, fence, outcome: CallOutcome::Canceled, worker: None };
+        if let Ok(more) = cached.run.submit(&cached.plan, &ended, given) {
+            step.events.extend(more.events);
+            step.effects.extend(more.effects);
+        }
+    }
+    step
 }

@@ -176,3 +176,14 @@ impl StoreError {
         matches!(self, StoreError::Conflict { .. })
     }
 }
+
+/// Refuses a change of a row whose number is not the expected one.
+pub(crate) fn guard<N>(what: impl FnOnce() -> Subject, expected: N, found: N) -> Result<(), StoreError>
+where
+    N: PartialEq + Into<u64>,
+{
+    if expected == found {
+        return Ok(());
+    }
+    Err(StoreError::Conflict { what: what(), expected: expected.into(), found: found.into() })
+}

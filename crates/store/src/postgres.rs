@@ -66,7 +66,7 @@ use crate::audit::{AuditQuery, AuditRow};
 use crate::blob::{BlobCache, FoundBlobs};
 use crate::commit::{Commit, Committed};
 use crate::condition::ConditionLog;
-use crate::error::{StoreError, Subject};
+use crate::error::{StoreError, guard};
 use crate::flow::{FlowQuery, FlowRow, Publication, Published, Readable, VersionRef, VersionRow};
 use crate::hint::{Hint, Hints};
 use crate::job::{
@@ -586,16 +586,6 @@ impl Store for Postgres {
     fn hints(&self) -> Option<Hints> {
         Some(self.channel.listen())
     }
-}
-
-fn guard<N>(what: impl FnOnce() -> Subject, expected: N, found: N) -> Result<(), StoreError>
-where
-    N: PartialEq + Into<u64>,
-{
-    if expected == found {
-        return Ok(());
-    }
-    Err(StoreError::Conflict { what: what(), expected: expected.into(), found: found.into() })
 }
 
 #[cfg(test)]

@@ -74,7 +74,7 @@ use crate::blob::{BlobCache, FoundBlobs};
 use crate::commit::{Commit, Committed};
 use crate::condition::{ConditionLog, StoreCheck};
 pub use crate::durability::Durability;
-use crate::error::{StoreError, Subject};
+use crate::error::{StoreError, guard};
 use crate::flow::{FlowQuery, FlowRow, Publication, Published, Readable, VersionRef, VersionRow};
 use crate::job::{
     DeadLetterGroup, JobOutline, JobQuery, JobRow, KeyQuery, KeyRows, OutlineQuery, ReadyCursor, ReadyQuery,
@@ -589,16 +589,6 @@ impl Store for Sqlite {
     async fn set_back(&self, now: Timestamp) -> Result<SetBack, StoreError> {
         self.writer.write(move |cache| set_back::set_back(cache.db(), now))?.await
     }
-}
-
-fn guard<N>(what: impl FnOnce() -> Subject, expected: N, found: N) -> Result<(), StoreError>
-where
-    N: PartialEq + Into<u64>,
-{
-    if expected == found {
-        return Ok(());
-    }
-    Err(StoreError::Conflict { what: what(), expected: expected.into(), found: found.into() })
 }
 
 #[cfg(test)]

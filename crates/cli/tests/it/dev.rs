@@ -35,7 +35,7 @@ impl DevServer {
             .unwrap();
         let dev = DevServer { _process: KilledOnDrop(child), port, dir };
         let begun = Instant::now();
-        while !dev.log().contains("serving on") {
+        while !dev.log().contains("serving until") {
             assert!(begun.elapsed() < PATIENCE, "{}", dev.log());
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

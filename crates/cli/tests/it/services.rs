@@ -60,7 +60,7 @@ async fn titles_of_nodes_are_shown_with_runs_and_logs() {
     let edges = r#"[{"source": "start", "target": "shout"}]"#;
     shell.write("titled.json", &format!("{{\"nodes\": {nodes}, \"edges\": {edges}}}"));
     shell.text(&["flow", "apply", "titled.json"]);
-    let run = shell.text(&["run", "start", "titled", "-p", "text=ada", "--wait", "-q"]);
+    let run = shell.text(&["run", "start", "titled", "-p", "text=ada", "--wait", "--quiet"]);
     let shown = shell.text(&["run", "show", &run, "-o", "table"]);
     assert!(shown.contains("✓ start 开始") && shown.contains("✓ shout 大写"), "{shown}");
     let logs = shell.text(&["run", "logs", &run, "--node", "shout", "-o", "table"]);

@@ -58,27 +58,27 @@ impl Runs {
                 Err(other) => return Err(other.into()),
             }
         }
-        Ok(self.was_reported(run, fence, &outcome).await?)
+        Ok(was_reported(self, run, fence, &outcome).await?)
     }
+}
 
-    /// Whether the journal has this end of the call.
-    async fn was_reported(
-        &self,
-        run: RunId,
-        fence: Fence,
-        outcome: &CallOutcome,
-    ) -> Result<bool, RuntimeError> {
-        let mut after = Seq::ZERO;
-        loop {
-            let part = self.store().journal(self.project(), run, Since::Entry(after), ENTRIES_MAX).await?;
-            let mut events = part.entries.iter().flat_map(|(_, entry)| &entry.events);
-            if fence > Fence::ZERO && events.any(|event| is_end(event, fence, outcome)) {
-                return Ok(true);
-            }
-            match part.entries.last() {
-                Some((seq, _)) if part.entries.len() == ENTRIES_MAX => after = *seq,
-                Some(_) | None => return Ok(false),
-            }
+/// Whether the journal has this end of the call.
+async fn was_reported(
+    runs: &Runs,
+    run: RunId,
+    fence: Fence,
+    outcome: &CallOutcome,
+) -> Result<bool, RuntimeError> {
+    let mut after = Seq::ZERO;
+    loop {
+        let part = runs.store().journal(runs.project(), run, Since::Entry(after), ENTRIES_MAX).await?;
+        let mut events = part.entries.iter().flat_map(|(_, entry)| &entry.events);
+        if fence > Fence::ZERO && events.any(|event| is_end(event, fence, outcome)) {
+            return Ok(true);
+        }
+        match part.entries.last() {
+            Some((seq, _)) if part.entries.len() == ENTRIES_MAX => after = *seq,
+            Some(_) | None => return Ok(false),
         }
     }
 }

@@ -65,10 +65,20 @@ pub struct RunCount {
     pub is_more: bool,
 }
 
-impl Runs {
+/// Finds runs by queries.
+#[derive(Clone, Copy)]
+pub struct RunFinder<'r> {
+    runs: &'r Runs,
+}
+
+impl<'r> RunFinder<'r> {
+    pub(super) fn of(runs: &'r Runs) -> Self {
+        RunFinder { runs }
+    }
+
     /// Reads a query and narrows `base` by it.
     pub async fn select(&self, text: &str, base: RunQuery) -> Result<RunSelection, SelectError> {
-        let search = RunSearch::parse(text, self.clock().now())?;
+        let search = RunSearch::parse(text, self.runs.clock().now())?;
         let flows = self.flows_of(&search).await?;
         let mut selection = RunSelection { query: base, params: Vec::new() };
         for term in search.terms {
@@ -122,7 +132,7 @@ impl Runs {
         number: Option<u32>,
         position: usize,
     ) -> Result<(FlowId, Option<VersionId>), SelectError> {
-        let (store, project) = (self.store(), self.project());
+        let (store, project) = (self.runs.store(), self.runs.project());
         let by_id = match name.parse::<FlowId>() {
             Ok(id) => store.flow(project, FlowRef::Id(id)).await.map_err(RuntimeError::from)?,
             Err(_) => None,
@@ -164,7 +174,7 @@ impl Runs {
             }
             for flow in flows {
                 let version = VersionRef::Number { flow: *flow, number };
-                let version = self.store().version(self.project(), version).await;
+                let version = self.runs.store().version(self.runs.project(), version).await;
                 found.extend(version.map_err(RuntimeError::from)?.map(|version| version.id));
             }
         }
@@ -182,7 +192,7 @@ impl Runs {
                 part,
                 ..JobQuery::default()
             };
-            let jobs = self.store().jobs(self.project(), query).await?;
+            let jobs = self.runs.store().jobs(self.runs.project(), query).await?;
             runs.extend(jobs.items.iter().filter_map(|row| row.origin.call.as_ref().map(|call| call.run)));
         }
         runs.sort_unstable();
@@ -194,13 +204,18 @@ impl Runs {
     pub async fn selected(&self, selection: &RunSelection, part: Part) -> Result<Page<RunRow>, RuntimeError> {
         let RunSelection { query, params } = selection;
         if params.is_empty() {
-            return Ok(self.store().runs(self.project(), RunQuery { part, ..query.clone() }).await?);
+            return Ok(self
+                .runs
+                .store()
+                .runs(self.runs.project(), RunQuery { part, ..query.clone() })
+                .await?);
         }
         let (size, order) = (part.size(), part.order);
         let (mut items, mut cursor, mut n_read) = (Vec::new(), part.cursor, 0);
         loop {
             let part = Part { cursor, limit: CHUNK, order, ..Part::default() };
-            let page = self.store().runs(self.project(), RunQuery { part, ..query.clone() }).await?;
+            let page =
+                self.runs.store().runs(self.runs.project(), RunQuery { part, ..query.clone() }).await?;
             let n_rows = page.items.len();
             for (index, row) in page.items.into_iter().enumerate() {
                 n_read += 1;
@@ -223,7 +238,7 @@ impl Runs {
 
     async fn has_params(&self, run: RunId, tests: &[(bool, ParamTest)]) -> Result<bool, RuntimeError> {
         // The first entry holds the start of the run.
-        let Some(view) = self.view_at(run, Seq(1)).await? else { return Ok(false) };
+        let Some(view) = self.runs.view_at(run, Seq(1)).await? else { return Ok(false) };
         let params = view.state.start.params.to_map().into();
         Ok(tests.iter().all(|(is_negated, test)| test.holds(&params) != *is_negated))
     }
@@ -236,7 +251,8 @@ impl Runs {
     ) -> Result<RunCount, RuntimeError> {
         if selection.params.is_empty() {
             let query = selection.query.clone();
-            let counted = self.store().count_matching(self.project(), query, limit.saturating_add(1)).await?;
+            let counted =
+                self.runs.store().count_matching(self.runs.project(), query, limit.saturating_add(1)).await?;
             if let Some(n) = counted {
                 return Ok(RunCount { n: n.min(limit), is_more: n > limit });
             }
@@ -262,6 +278,6 @@ impl Runs {
         let Some(ids) = RunId::range(beginning) else { return Ok(Vec::new()) };
         let part = Part { limit, ..Part::default() };
         let query = RunQuery { ids: Some(ids), part, ..RunQuery::default() };
-        Ok(self.store().runs(self.project(), query).await?.items)
+        Ok(self.runs.store().runs(self.runs.project(), query).await?.items)
     }
 }

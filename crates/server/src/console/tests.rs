@@ -11,7 +11,7 @@ fn checkout() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-async fn get_with(path: &str, headers: &[(axum::http::HeaderName, &str)]) -> Response {
+async fn request_with(path: &str, headers: &[(axum::http::HeaderName, &str)]) -> Response {
     let mut request = axum::http::Request::get(path);
     for (name, value) in headers {
         request = request.header(name, *value);
@@ -89,7 +89,7 @@ fn embedded_files_are_small() {
 #[tokio::test]
 async fn pages_of_the_console_are_the_shell_and_unknown_files_are_not() {
     for page in ["/ui", "/ui/", "/ui/runs/run_1", "/ui/flows/a"] {
-        let response = get_with(page, &[]).await;
+        let response = request_with(page, &[]).await;
         assert_eq!(response.status(), StatusCode::OK, "{page}");
         assert_eq!(response.headers()[CONTENT_TYPE], "text/html; charset=utf-8");
         assert_eq!(response.headers()[CACHE_CONTROL], "no-cache");
@@ -98,38 +98,38 @@ async fn pages_of_the_console_are_the_shell_and_unknown_files_are_not() {
         assert!(text(response).await.contains("<script"), "{page}");
     }
     for file in ["/ui/assets/none.js", "/ui/none.png", "/ui/assets/none", "/docs/none", "/docs/none.css"] {
-        assert_eq!(get_with(file, &[]).await.status(), StatusCode::NOT_FOUND, "{file}");
+        assert_eq!(request_with(file, &[]).await.status(), StatusCode::NOT_FOUND, "{file}");
     }
 }
 
 #[tokio::test]
 async fn a_file_is_compressed_unpacked_or_known() {
-    let plain = get_with("/ui/", &[]).await;
+    let plain = request_with("/ui/", &[]).await;
     assert!(plain.headers().get(CONTENT_ENCODING).is_none());
     let etag = plain.headers()[ETAG].to_str().unwrap().to_owned();
     let plain = text(plain).await;
-    let packed = get_with("/ui/", &[(ACCEPT_ENCODING, "br, gzip;q=0.5")]).await;
+    let packed = request_with("/ui/", &[(ACCEPT_ENCODING, "br, gzip;q=0.5")]).await;
     assert_eq!(packed.headers()[CONTENT_ENCODING], "gzip");
     let bytes = to_bytes(packed.into_body(), usize::MAX).await.unwrap();
     let mut unpacked = String::new();
     GzDecoder::new(&bytes[..]).read_to_string(&mut unpacked).unwrap();
     assert_eq!(unpacked, plain);
     for refused in ["gzip;q=0", "br", "*;q=0"] {
-        let response = get_with("/ui/", &[(ACCEPT_ENCODING, refused)]).await;
+        let response = request_with("/ui/", &[(ACCEPT_ENCODING, refused)]).await;
         assert!(response.headers().get(CONTENT_ENCODING).is_none(), "{refused}");
     }
     for tags in [etag.as_str(), "\"x\", *", &format!("\"x\",{etag}")] {
-        let known = get_with("/ui/", &[(IF_NONE_MATCH, tags)]).await;
+        let known = request_with("/ui/", &[(IF_NONE_MATCH, tags)]).await;
         assert_eq!(known.status(), StatusCode::NOT_MODIFIED, "{tags}");
         assert_eq!(known.headers()[ETAG].to_str().unwrap(), etag);
         assert!(text(known).await.is_empty());
     }
-    assert_eq!(get_with("/ui/", &[(IF_NONE_MATCH, "\"x\"")]).await.status(), StatusCode::OK);
+    assert_eq!(request_with("/ui/", &[(IF_NONE_MATCH, "\"x\"")]).await.status(), StatusCode::OK);
 }
 
 #[tokio::test]
 async fn every_error_code_has_its_anchor_in_the_documents() {
-    let page = text(get_with("/docs/errors", &[]).await).await;
+    let page = text(request_with("/docs/errors", &[]).await).await;
     for code in ErrorCode::ALL {
         assert!(page.contains(&format!("id=\"{}\"", code.word())), "{}", code.word());
     }
@@ -137,13 +137,13 @@ async fn every_error_code_has_its_anchor_in_the_documents() {
 
 #[tokio::test]
 async fn the_documents_have_an_index_and_a_search() {
-    let index = text(get_with("/docs", &[]).await).await;
+    let index = text(request_with("/docs", &[]).await).await;
     assert!(index.contains("href=\"/docs/queues\"") && index.contains("search.js"), "{index:.400}");
-    let found = get_with("/docs/search.json", &[]).await;
+    let found = request_with("/docs/search.json", &[]).await;
     assert_eq!(found.headers()[CONTENT_TYPE], "application/json");
     let pages: serde_json::Value = serde_json::from_str(&text(found).await).unwrap();
     assert!(pages.as_array().is_some_and(|pages| pages.len() > 20), "{pages:.200}");
-    let reference = text(get_with("/docs/api", &[]).await).await;
+    let reference = text(request_with("/docs/api", &[]).await).await;
     assert!(reference.contains("/docs/assets/"), "{reference:.400}");
     assert!(!reference.contains("http://") && !reference.contains("https://"), "{reference:.400}");
 }

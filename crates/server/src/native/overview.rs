@@ -61,7 +61,7 @@ pub(crate) async fn figures(app: &App) -> ApiResult<Overview> {
 }
 
 async fn count(app: &App, query: RunQuery) -> ApiResult<TileCount> {
-    let counted = app.runtime.runs().count_selected(&RunSelection::of(query), COUNTED_MAX).await?;
+    let counted = app.runtime.runs().finder().count_selected(&RunSelection::of(query), COUNTED_MAX).await?;
     Ok(TileCount { count: counted.n as u64, more: counted.is_more })
 }
 

@@ -41,7 +41,7 @@ pub(crate) async fn list(
     };
     let part = shape::part(asked.cursor, asked.limit)?;
     let selection = select(&app, asked.query.as_deref().unwrap_or_default(), base).await?;
-    let page = app.runtime.runs().selected(&selection, part).await?;
+    let page = app.runtime.runs().finder().selected(&selection, part).await?;
     let items = summaries(&app, &page.items).await?;
     Ok(Json(List { items, next: page.next.map(|next| next.as_str().to_owned()) }))
 }
@@ -58,7 +58,7 @@ pub(super) async fn summaries(app: &App, rows: &[RunRow]) -> ApiResult<Vec<RunSu
 
 /// Reads a query; an error names the position in it.
 pub(super) async fn select(app: &App, text: &str, base: RunQuery) -> ApiResult<RunSelection> {
-    app.runtime.runs().select(text, base).await.map_err(|error| match error {
+    app.runtime.runs().finder().select(text, base).await.map_err(|error| match error {
         SelectError::Search(error) => {
             ApiError::field(Code::BadQuery, format!("?query:{}", error.position), error.reason)
         }
@@ -85,7 +85,8 @@ pub(crate) async fn counts(
     let selection = select(&app, asked.query.as_deref().unwrap_or_default(), RunQuery::default()).await?;
     let mut counts = Vec::new();
     for status in RunStatus::ALL {
-        let counted = app.runtime.runs().count_selected(&selection.of_status(status), COUNTED_MAX).await?;
+        let counted =
+            app.runtime.runs().finder().count_selected(&selection.of_status(status), COUNTED_MAX).await?;
         let (count, more) = (counted.n as u64, counted.is_more);
         counts.push(CountedValue { value: status.word().to_owned(), count, more });
     }

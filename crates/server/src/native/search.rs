@@ -38,7 +38,7 @@ pub(crate) async fn search(
         Some(_) => return Err(ApiError::field(Code::BadQuery, "?limit", format!("give 1 to {HITS_MAX}"))),
     };
     let mut items = Vec::new();
-    for row in app.runtime.runs().with_prefix(text, limit).await? {
+    for row in app.runtime.runs().finder().with_prefix(text, limit).await? {
         let label = app.label(row.origin.flow, row.origin.version).await?;
         items.push(SearchHit {
             kind: "run".to_owned(),

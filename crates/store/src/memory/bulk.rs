@@ -1,12 +1,14 @@
 //! Bulk actions, and samples for charts.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
-use windlass_engine::id::BulkId;
+use windlass_engine::id::{BulkId, ServerId};
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use super::Memory;
-use super::state::{MemoryState, ProjectTables};
+use super::state::MemoryState;
 use crate::bulk::{BulkFailure, BulkRow, BulkStore, BulkTarget};
 use crate::error::{StoreError, Subject};
 use crate::sample::{SampleQuery, SampleRow};
@@ -16,12 +18,20 @@ use crate::sample::{SampleQuery, SampleRow};
 pub(super) struct StoredBulk {
     row: BulkRow,
     targets: Vec<Vec<BulkTarget>>,
-    failures: std::collections::BTreeMap<u64, BulkFailure>,
+    failures: BTreeMap<u64, BulkFailure>,
+}
+
+/// The bulk actions and the samples of one project.
+#[derive(Debug, Default)]
+pub(super) struct BulkTables {
+    bulks: BTreeMap<BulkId, StoredBulk>,
+    /// By subject, minute and server.
+    samples: BTreeMap<(String, Timestamp, ServerId), SampleRow>,
 }
 
 impl MemoryState {
     pub(super) fn open_bulks(&self, limit: usize) -> Result<Vec<BulkRow>, StoreError> {
-        let stored = self.projects.values().flat_map(|tables| tables.bulks.values());
+        let stored = self.projects.values().flat_map(|tables| tables.bulk_tables.bulks.values());
         let open = stored.map(|stored| &stored.row).filter(|row| row.ended_at.is_none());
         let mut rows: Vec<BulkRow> = open.cloned().collect();
         rows.sort_by_key(|row| row.id);
@@ -34,24 +44,24 @@ impl MemoryState {
             stored.row.ended_at.is_some_and(|ended_at| ended_at < before)
         };
         let tables = self.projects.values_mut();
-        Ok(tables.flat_map(|tables| tables.bulks.extract_if(.., is_old)).take(limit).count())
+        Ok(tables.flat_map(|tables| tables.bulk_tables.bulks.extract_if(.., is_old)).take(limit).count())
     }
 
     pub(super) fn delete_samples(&mut self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
         let tables = self.projects.values_mut();
-        let old = tables.flat_map(|tables| tables.samples.extract_if(.., move |_, row| row.at < before));
+        let old = tables
+            .flat_map(|tables| tables.bulk_tables.samples.extract_if(.., move |_, row| row.at < before));
         Ok(old.take(limit).count())
     }
 }
 
-impl ProjectTables {
+impl BulkTables {
     pub(super) fn create_bulk(
         &mut self,
         row: BulkRow,
         targets: Vec<Vec<BulkTarget>>,
     ) -> Result<(), StoreError> {
-        let row = BulkRow { project: Project::clone(&self.project), ..row };
-        let failures = std::collections::BTreeMap::new();
+        let failures = BTreeMap::new();
         self.bulks.insert(row.id, StoredBulk { row, targets, failures });
         Ok(())
     }
@@ -107,6 +117,15 @@ macro_rules! forward {
     ) => {
         #[async_trait]
         impl BulkStore for Memory {
+            async fn create_bulk(
+                &self,
+                project: &Project,
+                row: BulkRow,
+                targets: Vec<Vec<BulkTarget>>,
+            ) -> Result<(), StoreError> {
+                let row = BulkRow { project: project.clone(), ..row };
+                self.state().tables(project).bulk_tables.create_bulk(row, targets)
+            }
             $(
                 async fn $whole(&self, $($arg: $type),*) -> Result<$answer, StoreError> {
                     self.state().$whole($($arg),*)
@@ -114,7 +133,7 @@ macro_rules! forward {
             )*
             $(
                 async fn $verb(&self, project: &Project, $($p_arg: $p_type),*) -> Result<$p_answer, StoreError> {
-                    self.state().tables(project).$verb($($p_arg),*)
+                    self.state().tables(project).bulk_tables.$verb($($p_arg),*)
                 }
             )*
         }
@@ -128,7 +147,6 @@ forward! {
         delete_samples(before: Timestamp, limit: usize) -> usize;
     }
     project {
-        create_bulk(row: BulkRow, targets: Vec<Vec<BulkTarget>>) -> ();
         save_bulk(row: BulkRow, failures: Vec<BulkFailure>) -> ();
         bulk(id: BulkId) -> Option<BulkRow>;
         bulks(before: Option<BulkId>, limit: usize) -> Vec<BulkRow>;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_engine::counter::{Fence, Revision, Seq};
-use windlass_engine::id::{BulkId, CommandId, FlowId, JobId, RunId, ScheduleId, ServerId, VersionId};
+use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId, ServerId, VersionId};
 use windlass_engine::job::Attempt;
 use windlass_engine::journal::Entry;
 use windlass_engine::project::Project;
@@ -11,7 +11,7 @@ use windlass_engine::schedule::Firing;
 use windlass_engine::time::Timestamp;
 
 use super::blob::BlobTable;
-use super::bulk::StoredBulk;
+use super::bulk::BulkTables;
 use super::registry::ServiceRegistry;
 use crate::account::{AccountRow, LedgerRow};
 use crate::audit::AuditRow;
@@ -23,7 +23,6 @@ use crate::log::LogRow;
 use crate::outbox::{Message, MessageId};
 use crate::queue::QueueSettings;
 use crate::run::{RunRow, Snapshot};
-use crate::sample::SampleRow;
 use crate::schedule::{RUNNING_MAX, ScheduleRow, Scheduled, Started};
 use crate::server::ServerRow;
 use crate::store_key::StoreKey;
@@ -80,9 +79,7 @@ pub(super) struct ProjectTables {
     pub(super) commands: BTreeMap<CommandId, Committed>,
     pub(super) audit: Vec<AuditRow>,
 
-    pub(super) bulks: BTreeMap<BulkId, StoredBulk>,
-    /// By subject, minute and server.
-    pub(super) samples: BTreeMap<(String, Timestamp, ServerId), SampleRow>,
+    pub(super) bulk_tables: BulkTables,
 
     pub(super) registry: ServiceRegistry,
     pub(super) queues: BTreeMap<String, QueueSettings>,

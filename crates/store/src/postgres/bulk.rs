@@ -140,7 +140,7 @@ impl BulkStore for Postgres {
         targets: Vec<Vec<BulkTarget>>,
     ) -> Result<(), StoreError> {
         let db = self.link().await?;
-        unless_raced!(db.transact(self::create(&db, project, &row, &targets)))
+        unless_raced!(db.transact(create(&db, project, &row, &targets)))
     }
 
     async fn save_bulk(
@@ -150,7 +150,7 @@ impl BulkStore for Postgres {
         failures: Vec<BulkFailure>,
     ) -> Result<(), StoreError> {
         let db = self.link().await?;
-        unless_raced!(db.transact(self::save(&db, project, &row, &failures)))
+        unless_raced!(db.transact(save(&db, project, &row, &failures)))
     }
 
     async fn bulk(&self, project: &Project, id: BulkId) -> Result<Option<BulkRow>, StoreError> {
@@ -190,7 +190,7 @@ impl BulkStore for Postgres {
 
     async fn delete_bulks(&self, before: Timestamp, limit: usize) -> Result<usize, StoreError> {
         let db = self.link().await?;
-        unless_raced!(self::forget(&db, before, limit))
+        unless_raced!(forget(&db, before, limit))
     }
 
     async fn save_samples(&self, project: &Project, rows: Vec<SampleRow>) -> Result<(), StoreError> {

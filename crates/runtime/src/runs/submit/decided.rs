@@ -9,6 +9,7 @@ use windlass_engine::time::Timestamp;
 use windlass_store::commit::Unmoved;
 
 use super::draft::{CommitDraft, CommitEffects, WriteOutcome};
+use super::withdraw::withdraw_unclaimed;
 use crate::long_work::{LongPermit, aside};
 use crate::part::RuntimePart;
 use crate::runs::Runs;
@@ -46,7 +47,7 @@ pub(super) fn inline_meter(cached: &CachedRun) -> Meter {
 /// Writes a decision that is whole.
 pub(super) async fn write_decided(runs: &Runs, decided: Decided, given: Given) -> WrittenBatch {
     let Decided { mut cached, envelopes, refusals, mut step, unmoved, at } = decided;
-    let draft = match runs.withdraw_unclaimed(&mut cached, &mut step, given).await {
+    let draft = match withdraw_unclaimed(runs, &mut cached, &mut step, given).await {
         Ok(()) => runs.draft(&mut cached, step, &envelopes, &refusals, at).await,
         Err(error) => Err(error),
     };
