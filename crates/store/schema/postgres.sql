@@ -989,7 +989,7 @@ VIEW workflow_logs
                 WHEN (((told.event -> 'wait'::text) ->> 'for'::text) = ANY (ARRAY['balance'::text, 'budget'::text])) THEN 'warn'::text
                 ELSE 'info'::text
             END
-            WHEN (told.kind = ANY (ARRAY['deferred'::text, 'expiring'::text, 'dropped'::text, 'canceling'::text, 'set_back'::text])) THEN 'warn'::text
+            WHEN (told.kind = ANY (ARRAY['deferred'::text, 'expiring'::text, 'dropped'::text, 'canceling'::text, 'draining'::text, 'set_back'::text])) THEN 'warn'::text
             ELSE 'info'::text
         END AS level,
     told.node AS node_id,
@@ -1041,6 +1041,7 @@ VIEW workflow_logs
             WHEN 'signaled'::text THEN ('signal: '::text || (told.event ->> 'key'::text))
             WHEN 'decided'::text THEN 'decided'::text
             WHEN 'canceling'::text THEN 'cancel was asked for'::text
+            WHEN 'draining'::text THEN 'failed inside: calls in hand may end, nothing more begins'::text
             WHEN 'paused'::text THEN 'paused'::text
             WHEN 'resumed'::text THEN 'resumed'::text
             WHEN 'stepped'::text THEN 'one step was asked for'::text

@@ -112,7 +112,7 @@ pub(super) fn plain(key: &str) -> String {
 }
 
 /// Fields that may be kept.
-const KEPT: [&str; 7] = ["name", "id", "taskid", "flowid", "by", "reason", "repair"];
+const KEPT: [&str; 8] = ["name", "id", "taskid", "flowid", "by", "reason", "repair", "dryrun"];
 
 /// The kept fields of an object; the values of other fields are skipped and not built.
 struct KeptFields(Vec<(String, Value)>);

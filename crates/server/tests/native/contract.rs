@@ -331,7 +331,10 @@ async fn the_document_requires_what_the_server_requires() {
     let schedule = host.post("/api/v1/schedules", schedule).await.ok();
     let schedule = schedule["id"].as_str().unwrap_or_else(|| panic!("{schedule}")).to_owned();
     let call = format!("{run}.1");
+    let bulk = json!({ "kind": "runs", "query": "status:failed", "action": "cancel" });
+    let bulk = host.post("/api/v1/bulk", bulk).await.ok()["id"].as_str().unwrap().to_owned();
     let ids = [
+        ("/api/v1/bulk", "{id}", bulk),
         ("/api/v1/runs", "{id}", run),
         ("/api/v1/jobs", "{id}", job.clone()),
         ("/api/v1/tasks", "{id}", job),

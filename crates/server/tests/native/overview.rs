@@ -125,7 +125,7 @@ async fn the_output_of_an_attempt_can_be_downloaded() {
 #[tokio::test]
 async fn a_validation_has_places_and_a_graph() {
     let host = TestServer::new().await;
-    let yaml = "start: a\nnodes:\n  a: {kind: local, func: nothing_like_that}\n";
+    let yaml = "start: a\nnodes:\n  a: {kind: local, func: 5}\n";
     let wrong = host.post("/api/v1/flows/validate", json!({ "yaml": yaml })).await.ok();
     assert_eq!((&wrong["ok"], wrong.get("graph")), (&json!(false), None));
     let problem = &wrong["problems"][0];

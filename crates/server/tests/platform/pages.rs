@@ -55,7 +55,7 @@ async fn lists_are_read_in_pages_without_gaps_and_repetitions() {
     assert_eq!(names(&host, "/api/v1/queues", "queues", "name").await, all("q"));
     assert_eq!(names(&host, "/api/v1/workers", "workers", "id").await, all("w"));
     assert_eq!(names(&host, "/api/v1/schedules", "schedules", "name").await, all("n"));
-    // The seventh service is the one of the setting; the last one has all workers.
+    // The first service has jobs and no worker; the one of the setting is among the others; the last one has all workers.
     host.put("/api/v1/services/s5", json!({ "recheck_ms": 1_000 })).await.ok();
     let services = host.get("/api/v1/services?cursor=s4").await.ok();
     let known: Vec<_> = services["items"].as_array().unwrap().iter().collect();
@@ -65,8 +65,8 @@ async fn lists_are_read_in_pages_without_gaps_and_repetitions() {
         (&json!("s5"), &json!(1), &json!(1_000))
     );
     assert_eq!((&known[2]["name"], &known[2]["n_workers"]), (&json!("shared"), &json!(N)));
-    assert_eq!(host.get("/api/v1/services?limit=8").await.ok()["next"], Value::Null);
-    assert_eq!(host.get("/api/v1/services?limit=7").await.ok()["next"], json!("s6"));
+    assert_eq!(host.get("/api/v1/services?limit=9").await.ok()["next"], Value::Null);
+    assert_eq!(host.get("/api/v1/services?limit=8").await.ok()["next"], json!("s6"));
 }
 
 #[tokio::test]
@@ -113,6 +113,10 @@ async fn the_client_follows_the_pages() {
     }
     assert_eq!(client.queues().all().await.unwrap().len(), N + PAGE_MAX + 1);
     assert_eq!(client.workers().all().await.unwrap().len(), N + PAGE_MAX + 1);
-    assert_eq!(client.services().all().await.unwrap().len(), N + 1 + PAGE_MAX + 1);
+    assert_eq!(
+        client.services().all().await.unwrap().len(),
+        N + 2 + PAGE_MAX + 1,
+        "and the one whose jobs wait"
+    );
     assert_eq!(client.schedules().all().await.unwrap().len(), N);
 }

@@ -77,6 +77,9 @@ impl RunRecord {
     }
 
     pub(super) fn event(&mut self, event: &Event, at: Timestamp) -> CheckResult {
+        if std::env::var("WL_TRACE").is_ok() {
+            eprintln!("{} {event:?}", at.0);
+        }
         self.n_events += 1;
         // A new budget, and the cost of a child that ended late, do not change the end of a run.
         let may_follow = matches!(

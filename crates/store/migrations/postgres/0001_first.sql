@@ -1066,7 +1066,7 @@ SELECT told.run, 'run_' || replace(told.run::text, '-', '') || '.' || told.seq |
         END
         WHEN told.kind = 'waiting' THEN
             CASE WHEN told.event -> 'wait' ->> 'for' IN ('balance', 'budget') THEN 'warn' ELSE 'info' END
-        WHEN told.kind IN ('deferred', 'expiring', 'dropped', 'canceling', 'set_back') THEN 'warn'
+        WHEN told.kind IN ('deferred', 'expiring', 'dropped', 'canceling', 'draining', 'set_back') THEN 'warn'
         ELSE 'info'
     END AS level,
     told.node AS node_id,
@@ -1109,6 +1109,7 @@ SELECT told.run, 'run_' || replace(told.run::text, '-', '') || '.' || told.seq |
         WHEN 'signaled' THEN 'signal: ' || (told.event ->> 'key')
         WHEN 'decided' THEN 'decided'
         WHEN 'canceling' THEN 'cancel was asked for'
+        WHEN 'draining' THEN 'failed inside: calls in hand may end, nothing more begins'
         WHEN 'paused' THEN 'paused'
         WHEN 'resumed' THEN 'resumed'
         WHEN 'stepped' THEN 'one step was asked for'

@@ -1197,7 +1197,7 @@ SELECT told.run, 'run_' || lower(hex(told.run)) || '.' || told.seq || '.' || tol
             WHEN 'completed' THEN 'info' WHEN 'failed' THEN 'error' ELSE 'warn'
         END
         WHEN told.kind = 'waiting' THEN iif(told.event ->> '$.wait.for' IN ('balance', 'budget'), 'warn', 'info')
-        WHEN told.kind IN ('deferred', 'expiring', 'dropped', 'canceling', 'set_back') THEN 'warn'
+        WHEN told.kind IN ('deferred', 'expiring', 'dropped', 'canceling', 'draining', 'set_back') THEN 'warn'
         ELSE 'info'
     END AS level,
     told.node AS node_id,
@@ -1236,6 +1236,7 @@ SELECT told.run, 'run_' || lower(hex(told.run)) || '.' || told.seq || '.' || tol
         WHEN 'signaled' THEN 'signal: ' || (told.event ->> '$.key')
         WHEN 'decided' THEN 'decided'
         WHEN 'canceling' THEN 'cancel was asked for'
+        WHEN 'draining' THEN 'failed inside: calls in hand may end, nothing more begins'
         WHEN 'paused' THEN 'paused'
         WHEN 'resumed' THEN 'resumed'
         WHEN 'stepped' THEN 'one step was asked for'
