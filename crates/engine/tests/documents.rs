@@ -16,7 +16,7 @@ fn compiles(text: &str) -> std::sync::Arc<windlass_engine::plan::Plan> {
     let compiled = compile(text, Strictness::Strict);
     let problems: Vec<String> = compiled.problems.iter().map(ToString::to_string).collect();
     assert!(problems.is_empty(), "{problems:#?}");
-    compiled.plan.unwrap()
+    compiled.plan.expect("the definition compiles")
 }
 
 #[test]

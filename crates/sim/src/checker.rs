@@ -68,6 +68,11 @@ impl Checker {
         self.signals.insert((run, id.to_owned()));
     }
 
+    /// Records the node whose result a client reports from now on, or that the report was answered.
+    pub fn reporting(&mut self, run: RunId, node: Option<&NodePath>) {
+        self.runs.entry(run).or_default().reporting = node.cloned();
+    }
+
     /// Checks an accepted entry; `run` is the state of its writer, `len` the entries that it knew of.
     pub fn committed(&mut self, run: &Run, plan: &Plan, len: Seq, entry: &Entry) -> CheckResult {
         let record = self.runs.entry(run.id).or_default();

@@ -84,15 +84,15 @@ async fn the_command_line_counts_before_it_changes() {
     let query = "status:failed error~disk";
     let found = shell.text(&["run", "list", "-q", query, "--quiet"]);
     assert_eq!(found.lines().count(), 2);
-    let counted = shell.text(&["bulk", "retry", "-q", query]);
+    let counted = shell.text(&["bulk", "retry", "-q", query, "-o", "table"]);
     assert!(counted.contains("2 would take it, 0 would refuse it"), "{counted}");
     assert_eq!(shell.json(&["bulk", "list", "-o", "json"]), json!([]));
-    let done = shell.text(&["bulk", "retry", "-q", query, "--yes"]);
+    let done = shell.text(&["bulk", "retry", "-q", query, "--yes", "-o", "table"]);
     assert!(done.contains("2 of 2"), "{done}");
     let one = found.lines().next().unwrap();
     shell.code(&["bulk", "cancel", one, "--yes"], 1);
     assert_eq!(shell.json(&["bulk", "list", "-o", "json"]).as_array().unwrap().len(), 2);
     shell.code(&["run", "list", "-q", "stauts:failed"], 1);
-    let overview = shell.text(&["overview"]);
+    let overview = shell.text(&["overview", "-o", "table"]);
     assert!(overview.contains("failed in 24 h") && overview.contains("workers"), "{overview}");
 }

@@ -65,7 +65,7 @@ async fn views(client: &Client) -> BTreeMap<String, ViewColumns> {
 /// The rows of a view, each as one text, sorted.
 fn in_sqlite(db: &Connection, view: &str, types: &ViewColumns) -> Vec<String> {
     let mut statement = db.prepare(&format!("SELECT * FROM {view}")).unwrap();
-    let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let read = |row: &rusqlite::Row<'_>| {
         let column = |(at, name): (usize, &String)| {
             (name.clone(), meaning(sqlite_value(row.get_ref(at).unwrap()), &types[name]))

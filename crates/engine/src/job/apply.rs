@@ -69,13 +69,7 @@ impl Job {
                 self.memo = some(memo, Value::is_null);
                 self.current().next_retry_at = Some(*until);
             }
-            JobEvent::Released { .. } => {
-                self.state = State::Queued { since: at };
-                let attempt = self.current();
-                attempt.status = AttemptStatus::Queued;
-                attempt.worker = None;
-                attempt.started_at = None;
-            }
+            JobEvent::Released { .. } => self.released(at),
             JobEvent::CancelRequested { until } => {
                 if let State::Running { cancel_at, .. } = &mut self.state {
                     *cancel_at = Some(*until);
@@ -99,6 +93,14 @@ impl Job {
                 }
             }
         }
+    }
+
+    fn released(&mut self, at: Timestamp) {
+        self.state = State::Queued { since: at };
+        let attempt = self.current();
+        attempt.status = AttemptStatus::Queued;
+        attempt.worker = None;
+        attempt.started_at = None;
     }
 
     fn begin_round(&mut self, at: Timestamp) {

@@ -106,7 +106,7 @@ async fn trouble(redis: &mut RedisTestServer, nth: usize) {
             redis.cli(&["HSET", "queue:q:more", "below", "nonsense", "skipped", "nonsense"]);
             redis.cli(&["SET", "queue:q:asked", "nonsense"]);
             redis.cli(&["ZADD", "queue:q:delayed", "1", "nonsense:99"]);
-            if nth % 2 == 0 {
+            if nth.is_multiple_of(2) {
                 redis.cli(&["DEL", "queue:q:ready"]);
                 redis.cli(&["SET", "queue:q:ready", "nonsense"]);
             }

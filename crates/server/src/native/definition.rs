@@ -45,6 +45,10 @@ impl DefinitionText {
     }
 }
 
+/// The longest text whose problems get lines and columns. The positions of a dense text take many times its bytes, which
+/// the memory of the request does not count.
+const PLACED_MAX: usize = 256 << 10;
+
 /// Lists the problems of a definition without saving it, and lays out its graph.
 #[utoipa::path(post, path = "/api/v1/flows/validate", operation_id = "validate_definition", tag = "flows", request_body = Definition,
     responses((status = 200, description = "Everything that was found", body = Validation)))]
@@ -52,7 +56,7 @@ pub(crate) async fn validate(
     memory: RequestMemory,
     JsonBody(given): JsonBody<Definition>,
 ) -> ApiResult<Json<Validation>> {
-    let text = given.yaml.clone();
+    let text = given.yaml.as_ref().filter(|text| text.len() <= PLACED_MAX).cloned();
     let source = DefinitionText::of(given.definition, given.yaml)?;
     source.charge(&memory).await?;
     let validate = move || {

@@ -10,10 +10,6 @@ use windlass_store::flow::{FlowRow, VersionRow, VersionStatus};
 
 use super::time;
 
-/// The longest text whose problems get lines and columns. The positions of a dense text take many times its bytes, which
-/// the memory of the request does not count.
-const PLACED_MAX: usize = 256 << 10;
-
 pub(crate) fn flow(row: FlowRow) -> FlowInfo {
     FlowInfo {
         id: row.id.to_string(),
@@ -65,7 +61,7 @@ pub(crate) fn form(form: Form) -> &'static str {
 /// Problems with their places; with the text of the definition, also with lines and columns.
 pub(crate) fn severity_problems(problems: Vec<Problem>, text: Option<&str>) -> Vec<ValidationProblem> {
     // Most definitions have none.
-    let places = text.filter(|text| !problems.is_empty() && text.len() <= PLACED_MAX).map(SourceMap::of);
+    let places = text.filter(|_| !problems.is_empty()).map(SourceMap::of);
     let position = |path: &str| places.as_ref().and_then(|places| places.find(path));
     let shape = |problem: Problem| ValidationProblem {
         pointer: pointer(&problem.path),

@@ -34,6 +34,8 @@ pub(super) struct RunRecord {
     losses: BTreeMap<(NodePath, Visit), u32>,
     /// When a timer or the next attempt of a node is due.
     due: BTreeMap<NodePath, Timestamp>,
+    /// The node whose result a client reports now: the report may end a wait before its time.
+    pub(super) reporting: Option<NodePath>,
     round: u32,
     ended: bool,
     canceling: bool,
@@ -77,9 +79,6 @@ impl RunRecord {
     }
 
     pub(super) fn event(&mut self, event: &Event, at: Timestamp) -> CheckResult {
-        if std::env::var("WL_TRACE").is_ok() {
-            eprintln!("{} {event:?}", at.0);
-        }
         self.n_events += 1;
         // A new budget, and the cost of a child that ended late, do not change the end of a run.
         let may_follow = matches!(
@@ -174,7 +173,9 @@ impl RunRecord {
     fn done(&mut self, node: &NodePath, fence: Fence, output: Option<&Value>, at: Timestamp) -> CheckResult {
         self.answered(node, fence, true)?;
         tagged(node, fence, output)?;
-        if let Some(due) = self.due.remove(node) {
+        if let Some(due) = self.due.remove(node)
+            && self.reporting.as_ref() != Some(node)
+        {
             early(node, due, at)?;
         }
         self.resulted(node)

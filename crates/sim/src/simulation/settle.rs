@@ -132,7 +132,10 @@ fn help(world: &mut SimWorld) -> Result<(), Violation> {
             let is_granted = granted.iter().any(|(path, ..)| *path == node);
             let Some(server) = world.any_server().filter(|_| !is_granted) else { continue };
             let value = crate::worker::tag(&node, fence);
+            // A call that was suspended may wait for its next attempt by now; the report ends that wait too.
+            world.checker.reporting(run, Some(&node));
             world.submit(server, run, &Input::Continue { node, value }, &SimExtraWrites::default())?;
+            world.checker.reporting(run, None);
         }
     }
     Ok(())

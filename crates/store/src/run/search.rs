@@ -163,7 +163,7 @@ fn field(term: RawTerm, now: Timestamp) -> Result<SearchField, SearchError> {
 /// A field with `:`.
 fn named(term: &RawTerm, now: Timestamp) -> Result<SearchField, SearchError> {
     let condition = match term.key.as_str() {
-        "status" => RunCondition::Statuses(words(term, |word| RunStatus::from_word(word), &statuses())?),
+        "status" => RunCondition::Statuses(words(term, RunStatus::from_word, &statuses())?),
         "flow" => return flows(term),
         "version" => return versions(term),
         "account" => RunCondition::Accounts(texts(term)),

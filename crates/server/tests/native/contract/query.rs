@@ -84,7 +84,8 @@ async fn send(host: &TestServer, method: &str, uri: &str, body: String) -> BodyA
         parts.headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
     let bytes = if is_stream { Vec::new() } else { to_bytes(body, ANSWER_BYTES).await.unwrap().to_vec() };
     let (status, text) = (parts.status.as_u16(), String::from_utf8_lossy(&bytes).into_owned());
-    BodyAnswer { status, text, is_of_shape: matches!(status, 400 | 422) }
+    let warning = parts.headers.get("warning").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    BodyAnswer { status, text, is_of_shape: matches!(status, 400 | 422), warning: warning.to_owned() }
 }
 
 /// A text that is no value of the parameter; `None` if every text is one.
@@ -126,7 +127,9 @@ async fn disagreements(host: &TestServer, contract: &Contract<'_>, route: &Query
             found.push(format!("{at} takes an unknown parameter: {} {}", answer.status, answer.text));
         }
     }
-    if route.body.is_none() && route.method != "GET" && !route.is_scheduler {
+    // The queue platform ignores a body, too, and would delete the schedule that other routes ask about.
+    let is_lenient = route.is_scheduler || route.path.starts_with("/api/v1/schedules/");
+    if route.body.is_none() && route.method != "GET" && !is_lenient {
         let answer = send(host, &route.method, &route.real, json!({ STRANGE: 1 }).to_string()).await;
         if !answer.is_of_shape || !names(&answer.text, STRANGE) {
             found.push(format!("{at} takes a body: {} {}", answer.status, answer.text));
