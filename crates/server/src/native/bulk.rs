@@ -72,7 +72,7 @@ fn check_args(args: &windlass_sdk::contract::BulkArgs, action: BulkAction) -> Ap
     ] {
         if is_given && !is_read {
             let reason = format!("the action `{}` does not read it: leave it out", action.word());
-            return Err(ApiError::field(Code::UnknownField, format!("args.{name}"), reason));
+            return Err(ApiError::field(Code::InvalidBody, format!("args.{name}"), reason));
         }
     }
     if let Some(key) = &args.key {

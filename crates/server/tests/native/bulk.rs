@@ -114,7 +114,7 @@ async fn signals_and_reruns_have_arguments() {
         (
             json!({ "kind": "runs", "query": "", "action": "cancel", "args": { "key": "k" } }),
             422,
-            "unknown_field",
+            "invalid_body",
         ),
         (json!({ "kind": "runs", "action": "cancel" }), 422, "invalid_body"),
         (json!({ "kind": "runs", "query": "", "ids": ["x"], "action": "cancel" }), 422, "invalid_body"),
