@@ -22,6 +22,7 @@ mod prefix;
 pub mod problem;
 pub mod scheduler;
 mod shape;
+mod warning;
 
 use std::sync::Arc;
 use std::time::Duration;
