@@ -4,7 +4,7 @@ import type { Words } from "./language";
 const en = {
   title: "Flows", none: "No flow yet", noneText: "A flow is a definition in JSON or YAML. Publish one, or load the examples.", newFlow: "New flow", filter: "Filter by name or label", templates: "Templates",
   head: { name: "Name", version: "Version", runs: "Runs 24 h", failed: "Results 24 h", labels: "Labels", updated: "Published" },
-  loadExamples: "Load the examples", loaded: (n: number) => `${n} examples published`,
+  loadExamples: "Load the examples", loaded: (n: number) => `${n} ${n === 1 ? "example" : "examples"} published`,
   start: "Start run", edit: "Edit", tabs: { graph: "Graph", versions: "Versions", runs: "Runs", schedules: "Schedules", nodes: "Durations", definition: "Definition" }, tabsLabel: "Parts of the flow",
   version: (n: number) => `version ${n}`, latest: "latest", versionField: "Version", direction: "Direction", lr: "Left to right", tb: "Top down",
   versions: { version: "Version", status: "Status", form: "Form", note: "Note", published: "Published", compare: "Compare", from: "From", to: "To", text: "Text", graph: "Graph", fields: "Fields", same: "The two versions are equal.", none: "Choose two versions to compare.", before: "before", after: "after", more: "More changes than are shown.", views: "View of the difference", selectOld: (n: number) => `Compare from version ${n}`, selectNew: (n: number) => `Compare to version ${n}`, openEditor: "Open in the editor" },
@@ -14,7 +14,7 @@ const en = {
   description: "Description", created: "Created", labels: "Labels", graphTable: "Nodes as a table", keyHead: "Key", kind: "Kind", path: "Place",
   editor: {
     title: "Editor", newTitle: "New flow", name: "Name of the flow", nameNeeded: "Name the flow first.", text: "Definition", graph: "Graph", problems: (n: number) => `${n} ${n === 1 ? "problem" : "problems"}`, warnings: (n: number) => `${n} ${n === 1 ? "warning" : "warnings"}`, ok: "No problem", checking: "Checking",
-    publish: "Publish", publishTitle: (flow: string) => `Publish ${flow}`, publishText: (n: number) => `It becomes version ${n}. Running runs keep their version.`, publishFirst: "It becomes version 1 of a new flow.", note: "Note", noteHint: "What changes, for the list of versions", published: (flow: string, n: number) => `${flow} version ${n} published`, hasWarnings: (n: number) => `${n} warnings do not prevent it.`,
+    publish: "Publish", publishTitle: (flow: string) => `Publish ${flow}`, publishText: (n: number) => `It becomes version ${n}. Running runs keep their version.`, publishFirst: "It becomes version 1 of a new flow.", note: "Note", noteHint: "What changes, for the list of versions", published: (flow: string, n: number) => `${flow} version ${n} published`, hasWarnings: (n: number) => `${n} ${n === 1 ? "warning does" : "warnings do"} not prevent it.`,
     conflict: (base: number, latest: number) => `The draft began with version ${base}; meanwhile version ${latest} was published. Publishing replaces it.`,
     test: "Test run", testTitle: "Test run", testText: (flow: string) => `Publishes the draft as \`${flow}\` and starts one run of it. The flow itself stays as it is.`, params: "Params", testRun: "Run", testStarted: "Test run", closeTest: "Hide the test run",
     draftKept: "Draft kept in this browser", draftRestored: "The draft of this browser is open.", discard: "Discard the draft", discardTitle: "Discard the draft", discardText: "The text of the published version comes back.", saved: "saved",

@@ -8,10 +8,10 @@ const en = {
   charts: { runs: "Runs ended", completed: "completed", failed: "failed", canceled: "canceled", wait: "Queue wait", duration: "Run duration", p50: "p50", p95: "p95", empty: "No figures yet." },
   attention: { title: "Needs attention", none: "Nothing needs attention.", kinds: { no_worker: "Show workers", missed_schedule: "Open schedules", dead_letters: "Review letters", lease_expired: "Show workers", low_balance: "Open ledger", queue_paused: "Open queue", trouble: "Open settings" } as Record<string, string>, since: (age: string) => `since ${age}` },
   attentionText: {
-    no_worker: (subject: string, n: string) => `No live worker serves \`${subject}\`; ${n} calls wait`,
+    no_worker: (subject: string, n: string) => `No live worker serves \`${subject}\`; ${n} ${n === "1" ? "call waits" : "calls wait"}`,
     missed_schedule: (subject: string) => `Schedule \`${subject}\` missed a firing`,
     dead_letters: (subject: string, n: string) => `Dead letters of \`${subject}\`: ${n}`,
-    lease_expired: (_: string, n: string) => `${n} leases expired in the last hour`,
+    lease_expired: (_: string, n: string) => `${n} ${n === "1" ? "lease" : "leases"} expired in the last hour`,
     low_balance: (subject: string) => `Account \`${subject}\` is low`,
     queue_paused: (subject: string) => `Queue \`${subject}\` is paused`,
   } as Record<string, (subject: string, n: string) => string>,

@@ -101,7 +101,7 @@ const FindNode = memo(function FindNode({ graph, onSelect }: { graph: FlowGraph;
 
 function PhoneList({ view, graph, selected, onSelect }: { view: RunView; graph: FlowGraph | undefined; selected: string | undefined; onSelect: (id: string) => void }) {
   const start = ms(view.run.created_at) ?? 0;
-  const rows = useMemo(() => rowsOf(view.attempts, start), [view.attempts, start]);
+  const rows = useMemo(() => rowsOf(view.attempts, start, view.why, graph), [view.attempts, start, view.why, graph]);
   return <NodeList view={view} graph={graph} rows={rows} start={start} selected={selected} onSelect={onSelect} />;
 }
 
