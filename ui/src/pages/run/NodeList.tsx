@@ -3,6 +3,7 @@ import type { FlowGraph, RunView } from "../../api/console";
 import { useNow } from "../../format/now";
 import { duration, ms } from "../../format/time";
 import { nameOf, readingOrder } from "../../graph/names";
+import { doneOf } from "../../graph/overlay";
 import { Icon } from "../../parts/Icon";
 import { isEnded, lookOf } from "../../parts/status";
 import { useStatusWord } from "../../parts/Status";
@@ -45,7 +46,7 @@ function Item({ path, name, view, row, isSelected, onSelect }: { path: string; n
   const status = info?.status ?? "pending";
   const { family, icon } = lookOf(status);
   const branches = info?.branches;
-  const text = branches?.total ? words.ofDone(branches.total - branches.open - branches.waiting, branches.total)
+  const text = branches?.total ? words.ofDone(doneOf(branches), branches.total)
     : status === "completed" && info?.action && info.action !== "default" ? `→ ${info.action}`
       : status === "completed" && row?.to !== undefined ? duration(row.to - row.from) : word(status);
   return (
