@@ -100,6 +100,12 @@ export class Server {
     for (const directory of [this.directory, this.database]) rmSync(directory, { recursive: true, force: true });
   }
 
+  /** Runs a command of the program against this server until it is stopped. */
+  command(args) {
+    const child = spawn(BINARY, args, { cwd: this.directory, stdio: "ignore", env: { ...process.env, WINDLASS_SERVER: this.url } });
+    return { stop: () => { child.kill("SIGKILL"); return ended(child); } };
+  }
+
   async api(method, path, body, headers = {}) {
     const response = await fetch(`${this.url}/api/v1${path}`, {
       method, headers: { ...(body !== undefined && { "content-type": "application/json" }), ...headers }, body: body === undefined ? undefined : JSON.stringify(body),

@@ -39,9 +39,7 @@ const TROUBLES = {
 const WAIT_MS = 20_000;
 
 /** The complaints about one page under one trouble. */
-async function look(name, path, answer, code) {
-  const { page, close } = await visit("/settings");
-  await page.route("**/api/v1/**", (route) => (answer ? route.fulfill(answer) : route.abort()));
+async function look(page, name, path, code) {
   await page.goto(`${it().url}/ui${path}`);
   const alert = page.locator(`main [role="alert"]${code ? `[data-code="${code}"]` : ""}`).first();
   const isThere = await page.waitForFunction((wanted) => {
@@ -55,7 +53,6 @@ async function look(name, path, answer, code) {
   const hasId = () => alert.getByText("req_seen").waitFor({ timeout: WAIT_MS }).then(() => true, () => false);
   if (isThere && code && !(await hasRetry())) wrong.push(`${name}: no retry`);
   if (isThere && code === "internal" && !(await hasId())) wrong.push(`${name}: no request id`);
-  await close();
   return wrong;
 }
 
@@ -66,7 +63,10 @@ for (const [name, [answer, code]] of Object.entries(TROUBLES)) {
     const left = Object.entries(paths);
     const wrong = [];
     const work = async () => {
-      for (let next = left.shift(); next; next = left.shift()) wrong.push(...(await look(...next, answer, code)));
+      const { page, close } = await visit("/settings");
+      await page.route("**/api/v1/**", (route) => (answer ? route.fulfill(answer) : route.abort()));
+      for (let next = left.shift(); next; next = left.shift()) wrong.push(...(await look(page, ...next, code)));
+      await close();
     };
     await Promise.all(Array.from({ length: TABS }, work));
     assert.deepEqual(wrong, []);

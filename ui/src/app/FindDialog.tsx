@@ -24,7 +24,7 @@ const ROUTES: Record<string, (id: string) => Pick<Target, "to" | "params">> = {
   job: (id) => ({ to: "/jobs/$job", params: { job: id } }),
 };
 
-function useTargets(text: string): { targets: Target[]; error: unknown } {
+function useTargets(text: string): { targets: Target[]; error: unknown; again: () => void } {
   const words = useWords(commonWords);
   const query = useQuery({
     queryKey: ["search", text],
@@ -41,7 +41,7 @@ function useTargets(text: string): { targets: Target[]; error: unknown } {
     const detail = hit.id === hit.title ? undefined : shortId(hit.id);
     return route ? [{ key: `${hit.kind} ${hit.id}`, kind: kinds[hit.kind] ?? hit.kind, title: hit.title, detail, status: hit.status, ...route(hit.id) }] : [];
   });
-  return { targets: [...hits, ...pages], error: needle.length >= CHARS_MIN ? query.error : undefined };
+  return { targets: [...hits, ...pages], error: needle.length >= CHARS_MIN ? query.error : undefined, again: () => void query.refetch() };
 }
 
 /** Finds runs, flows, queues, jobs and pages. */
@@ -50,7 +50,7 @@ export function FindDialog({ onClose }: { onClose: () => void }) {
   const navigate = useNavigate();
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
-  const { targets, error } = useTargets(useDeferredValue(text));
+  const { targets, error, again } = useTargets(useDeferredValue(text));
   const open = (target: Target | undefined) => {
     if (!target) return;
     onClose();
@@ -69,7 +69,7 @@ export function FindDialog({ onClose }: { onClose: () => void }) {
           }}
         />
       </label>
-      {error ? <ErrorPanel error={error} /> : null}
+      {error ? <ErrorPanel error={error} onRetry={again} /> : null}
       <div role="listbox" aria-label={words.find.results} className="found">
         {targets.map((target, n) => (
           <button type="button" role="option" key={target.key} aria-selected={n === at} onClick={() => open(target)} onMouseMove={() => setAt(n)}>

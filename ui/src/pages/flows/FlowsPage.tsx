@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
-import { call, request } from "../../api/client";
+import { asApiError, call, request } from "../../api/client";
 import type { FlowInfo } from "../../api/openapi";
 import { PageFrame } from "../../app/PageFrame";
 import { useSearchParams } from "../../app/search-state";
@@ -36,7 +36,7 @@ function RunsOfDay({ flow }: { flow: string }) {
   const isMore = counts.some(({ more }) => more);
   return (
     <>
-      <td className="num">{total > 0 ? <Link to="/runs" search={{ query } as never}>{counted({ count: total, more: isMore })}</Link> : <span className="faint">{answer.data ? 0 : "–"}</span>}</td>
+      <td className="num">{total > 0 ? <Link to="/runs" search={{ query } as never}>{counted({ count: total, more: isMore })}</Link> : answer.isError ? <button type="button" className="link err" title={asApiError(answer.error).message} onClick={() => void answer.refetch()}>{asApiError(answer.error).code}</button> : <span className="faint">{answer.data ? 0 : "–"}</span>}</td>
       <td>
         <span className="results" aria-hidden="true">{counts.map(({ value, count: n }) => <i key={value} className={lookOf(value).family} style={{ flexGrow: n }} title={`${value} ${n}`} />)}</span>
         {failed && <Link className="err" to="/runs" search={{ query: `${query} status:failed` } as never}>{counted(failed)}</Link>}
@@ -80,7 +80,7 @@ function LoadExamples() {
   return (
     <>
       <button type="button" className="btn primary" disabled={load.isPending} onClick={() => load.mutate()}>{words.loadExamples}</button>
-      {load.isError && <ErrorPanel error={load.error} />}
+      {load.isError && <ErrorPanel error={load.error} onRetry={() => load.mutate()} />}
     </>
   );
 }

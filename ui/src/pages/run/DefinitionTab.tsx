@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { call } from "../../api/client";
 import type { RunView } from "../../api/console";
 import { CopyAs } from "../../parts/Copy";
+import { ErrorPanel } from "../../parts/Errors";
 import { JsonText } from "../../parts/Json";
 import { Panel } from "../../parts/Panel";
 import { SHOWN_MAX } from "../../parts/json";
@@ -24,6 +25,7 @@ export function DefinitionTab({ view }: { view: RunView }) {
   return (
     <div className="eventstab">
       <p className="dim">{words.ran(number)} {newest !== undefined && (isOld ? words.latest(newest) : words.isLatest)}</p>
+      {latest.isError && <ErrorPanel error={latest.error} onRetry={() => void latest.refetch()} />}
       {isOld && <section className="stack"><h2>{words.changes}</h2><Panel query={diff}>{(data) => <Changes changes={data.changes} />}</Panel></section>}
       <Panel query={version} lines={10}>
         {(data) => {
