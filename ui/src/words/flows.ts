@@ -3,7 +3,7 @@ import type { Words } from "./language";
 
 const en = {
   title: "Flows", none: "No flow yet", noneText: "A flow is a definition in JSON or YAML. Publish one, or load the examples.", newFlow: "New flow", filter: "Filter by name or label", templates: "Templates",
-  head: { name: "Name", version: "Version", runs: "Runs 24 h", failed: "Results 24 h", labels: "Labels", updated: "Published" },
+  head: { name: "Name", version: "Version", runs: "Runs 24 h", failed: "Results 24 h", next: "Next start", labels: "Labels", updated: "Published" },
   loadExamples: "Load the examples", loaded: (n: number) => `${n} ${n === 1 ? "example" : "examples"} published`,
   start: "Start run", edit: "Edit", tabs: { graph: "Graph", versions: "Versions", runs: "Runs", schedules: "Schedules", nodes: "Durations", definition: "Definition" }, tabsLabel: "Parts of the flow",
   version: (n: number) => `version ${n}`, latest: "latest", versionField: "Version", direction: "Direction", lr: "Left to right", tb: "Top down",
@@ -24,7 +24,7 @@ const en = {
 
 const zh: typeof en = {
   title: "流程", none: "还没有流程", noneText: "流程是 JSON 或 YAML 定义。发布一个，或加载示例。", newFlow: "新建流程", filter: "按名称或标签筛选", templates: "模板",
-  head: { name: "名称", version: "版本", runs: "24 小时运行", failed: "24 小时结果", labels: "标签", updated: "发布时间" },
+  head: { name: "名称", version: "版本", runs: "24 小时运行", failed: "24 小时结果", next: "下次启动", labels: "标签", updated: "发布时间" },
   loadExamples: "加载示例", loaded: (n) => `已发布 ${n} 个示例`,
   start: "启动运行", edit: "编辑", tabs: { graph: "流程图", versions: "版本", runs: "运行", schedules: "定时", nodes: "耗时", definition: "定义" }, tabsLabel: "流程的各部分",
   version: (n) => `版本 ${n}`, latest: "最新", versionField: "版本", direction: "方向", lr: "从左到右", tb: "从上到下",

@@ -85,19 +85,38 @@ function LoadExamples() {
   );
 }
 
+/** The next start of each flow by a schedule, under the flow's name and its id. */
+function useNextStarts() {
+  const answer = useQuery({ queryKey: ["schedules", "next"], queryFn: ({ signal }) => call("GET /api/v1/schedules", { query: { limit: 1000 }, signal }) });
+  useRefetch("schedules", ["schedules", "next"]);
+  const next = new Map<string, { at: string; schedule: string }>();
+  for (const { id, enabled, flow, next_runs: [at] } of answer.data?.schedules ?? []) {
+    if (!enabled || !flow || !at) continue;
+    const known = next.get(flow);
+    if (!known || at < known.at) next.set(flow, { at, schedule: id });
+  }
+  return { next, answer };
+}
+
+function NextStart({ of }: { of: { at: string; schedule: string } | undefined }) {
+  return <td className="dim wide">{of ? <Link to="/schedules/$schedule" params={{ schedule: of.schedule }}><Ago at={of.at} /></Link> : <span className="faint">–</span>}</td>;
+}
+
 function FlowTable({ flows }: { flows: FlowInfo[] }) {
   const words = useWords(flowsWords);
+  const { next, answer } = useNextStarts();
   const navigate = useNavigate();
   const open = (n: number) => { const flow = flows[n]; if (flow) void navigate({ to: "/flows/$flow", params: { flow: flow.name } }); };
   const [at, setAt] = useRowCursor({ count: flows.length, open });
   return (
-    <div className="frame"><div className="scroll"><table>
-      <thead><tr><th>{words.head.name}</th><th className="num">{words.head.version}</th><th className="num">{words.head.runs}</th><th>{words.head.failed}</th><th>{words.head.labels}</th><th>{words.head.updated}</th><th><span className="hidden-text">{words.start}</span></th></tr></thead>
+    <div className="frame">{answer.isError && <ErrorPanel error={answer.error} onRetry={() => void answer.refetch()} />}<div className="scroll"><table>
+      <thead><tr><th>{words.head.name}</th><th className="num">{words.head.version}</th><th className="num">{words.head.runs}</th><th>{words.head.failed}</th><th className="wide">{words.head.next}</th><th>{words.head.labels}</th><th>{words.head.updated}</th><th><span className="hidden-text">{words.start}</span></th></tr></thead>
       <tbody>{flows.map((flow, n) => (
           <tr key={flow.id} data-row={n} className={`link-row${n === at ? " cursor" : ""}`} onClick={(event) => { if (!(event.target as Element).closest("a")) { setAt(n); open(n); } }}>
             <td className="cut"><Link to="/flows/$flow" params={{ flow: flow.name }}>{flow.name}</Link> {flow.description && <span className="faint">{flow.description}</span>}</td>
             <td className="num">{flow.latest_version}</td>
             <RunsOfDay flow={flow.name} />
+            <NextStart of={next.get(flow.name) ?? next.get(flow.id)} />
             <td className="cut">{Object.entries(flow.labels).slice(0, 4).map(([key, value]) => <span key={key} className="tag">{key}={value}</span>)}</td>
             <td className="dim"><Ago at={flow.updated_at} /></td>
             <td className="num"><Link className="btn sm" to="/start" search={{ flow: flow.name } as never}>{words.start}</Link></td>
