@@ -8,7 +8,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-const BINARY = process.env.WINDLASS ?? new URL("../../target/debug/windlass", import.meta.url).pathname;
+export const BINARY = process.env.WINDLASS ?? new URL("../../target/debug/windlass", import.meta.url).pathname;
 const START_MS = 60_000;
 
 /** Waits until `check` answers something true; it is asked again after each answer, at most every 50 ms. */
