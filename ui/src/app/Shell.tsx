@@ -40,7 +40,8 @@ export function Shell() {
   const { nav: words, error } = useWords(commonWords);
   const client = useQueryClient();
   const { isFolded } = useNav();
-  const path = useRouterState({ select: (state) => state.location.href });
+  // The page that is shown, which follows the address.
+  const page = useRouterState({ select: ({ resolvedLocation, matches }) => `${resolvedLocation?.href} ${matches.at(-1)?.id}` });
   useGlobalKeys();
   return (
     <>
@@ -48,7 +49,7 @@ export function Shell() {
       <a className="skip" href="#main">{words.skip}</a>
       <div className={`app${isFolded ? " narrow-nav" : ""}`}>
         <Boundary><Nav /></Boundary>
-        <Boundary of={path} onRetry={() => void client.resetQueries()} frame={(message) => <PageFrame title={error.title}>{message}</PageFrame>}><Suspense fallback={<div className="page"><Skeleton /></div>}><Outlet /></Suspense></Boundary>
+        <Boundary of={page} onRetry={() => void client.resetQueries()} frame={(message) => <PageFrame title={error.title}>{message}</PageFrame>}><Suspense fallback={<div className="page"><Skeleton /></div>}><Outlet /></Suspense></Boundary>
       </div>
       <Toasts />
       <KeyHelp />
