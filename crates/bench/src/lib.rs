@@ -14,6 +14,7 @@ mod disk;
 mod embedded;
 mod history;
 mod jobs;
+mod lists;
 mod processes;
 mod report;
 mod speedup;
@@ -79,6 +80,8 @@ pub(crate) enum BenchRow {
     Cluster,
     /// Runs and jobs on an empty store and on one with a long history.
     History,
+    /// The list of runs over a long history, over HTTP.
+    Lists,
 }
 
 /// The arguments of `windlass bench`.
@@ -107,7 +110,7 @@ pub struct BenchArgs {
     /// Parallel runs.
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     at_once: u32,
-    /// Finished runs in the store of the rows `startup` and `history`.
+    /// Finished runs in the store of the rows `startup`, `history` and `lists`.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1_000..=100_000_000))]
     history: u32,
     /// Jobs in the long queue.
@@ -274,6 +277,7 @@ async fn figures(plan: &BenchPlan, row: BenchRow) -> Result<Vec<Measurement>> {
         BenchRow::Startup => processes::startup(plan).await?.into(),
         BenchRow::Cluster => cluster::cluster(plan).await?,
         BenchRow::History => history::history(plan).await?,
+        BenchRow::Lists => lists::lists(plan).await?,
     })
 }
 
