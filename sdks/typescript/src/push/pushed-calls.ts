@@ -1,0 +1,159 @@
+/** Pushed calls: `POST <url>/exec/<service>`, checked, answered by a handler, and told in the words of the protocol. */
+import type { App } from "../app.ts";
+import { Call, type CallFields } from "../call.ts";
+import { jsonOf, type Outcome } from "../outcome.ts";
+import { SignatureVerifier } from "./signature.ts";
+
+/** Bytes of one call. */
+export const BODY_BYTES_MAX = 8 << 20;
+/** Calls that wait for a slot, for every slot; more are turned away. */
+const WAITING_PER_SLOT = 16;
+const SLOTS = 64;
+
+export interface PushOptions {
+  /** The signing secret, `whsec_…`, or several while one is replaced; default: `WINDLASS_PUSH_SECRET`. Without a secret every call is answered. */
+  secret?: string | readonly string[];
+  /** Calls at once; default 64. */
+  slots?: number;
+}
+
+/** A request, whatever server received it. */
+export interface PushedRequest {
+  method: string;
+  path: string;
+  header(name: string): string | null;
+  body(): Promise<Uint8Array>;
+  /** Aborted when the server hangs up: it needs no answer. */
+  signal: AbortSignal;
+}
+
+export interface PushedAnswer {
+  status: number;
+  body: string;
+  headers?: Record<string, string>;
+}
+
+export class PushedCalls {
+  readonly slots: number;
+  readonly #app: App;
+  readonly #verifier: SignatureVerifier | undefined;
+  readonly #waiting: (() => void)[] = [];
+  #nRunning = 0;
+
+  constructor(app: App, options: PushOptions) {
+    this.#app = app;
+    this.slots = options.slots ?? SLOTS;
+    const secret = options.secret ?? process.env.WINDLASS_PUSH_SECRET;
+    this.#verifier = secret === undefined || secret === "" ? undefined : new SignatureVerifier(secret);
+  }
+
+  /** Calls that are here, those that wait included. */
+  get load(): number {
+    return this.#nRunning + this.#waiting.length;
+  }
+
+  async answer(request: PushedRequest): Promise<PushedAnswer> {
+    const service = serviceOf(request.path);
+    if (service === undefined) return error(404, "calls are sent to /exec/SERVICE");
+    if (request.method !== "POST") return error(405, "a call is a POST");
+    const body = await request.body();
+    if (body.length > BODY_BYTES_MAX) return error(413, `a call has at most ${BODY_BYTES_MAX} bytes`);
+    const headers = {
+      id: request.header("webhook-id"), timestamp: request.header("webhook-timestamp"), signature: request.header("webhook-signature"),
+    };
+    const refusal = this.#verifier?.refusal(headers, body);
+    if (refusal !== undefined) return error(401, refusal);
+    const definition = this.#app.find(service);
+    if (definition === undefined) {
+      const names = this.#app.definitions.filter((one) => one.kind === "service").map((one) => one.name);
+      return error(404, `there is no service \`${service}\` here; there are ${names.join(", ")}`);
+    }
+    const pushed = parsed(body);
+    if (pushed === undefined) return error(400, "the body is no call: it is an object with input and params");
+    if (this.#waiting.length >= this.slots * WAITING_PER_SLOT) return error(429, `${this.load} calls wait here already`);
+    await this.#takeSlot();
+    try {
+      const call = new Call(fieldsOf(service, request, pushed));
+      const hangUp = () => call.stop("canceled");
+      request.signal.addEventListener("abort", hangUp, { once: true });
+      if (request.signal.aborted) hangUp();
+      const outcome = await definition.answer(call, pushed.input ?? null);
+      request.signal.removeEventListener("abort", hangUp);
+      return answerOf(outcome);
+    } finally {
+      this.#freeSlot();
+    }
+  }
+
+  async #takeSlot(): Promise<void> {
+    if (this.#nRunning >= this.slots) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    else this.#nRunning += 1;
+  }
+
+  /** The next call that waits takes the slot over. */
+  #freeSlot(): void {
+    const next = this.#waiting.shift();
+    if (next) next();
+    else this.#nRunning -= 1;
+  }
+}
+
+interface PushedBody {
+  input?: unknown;
+  params?: Record<string, unknown>;
+  memo?: unknown;
+}
+
+function parsed(body: Uint8Array): PushedBody | undefined {
+  try {
+    const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
+    return value !== null && typeof value === "object" && !Array.isArray(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The last part of the path: a handler may stand below a path of its own. */
+function serviceOf(path: string): string | undefined {
+  const encoded = /\/exec\/([^/?#]+)$/.exec(path.split("?")[0] ?? "")?.[1];
+  return encoded === undefined ? undefined : decoded(encoded);
+}
+
+/** Values of headers percent-encode all but visible ASCII. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function fieldsOf(service: string, request: PushedRequest, { params, memo }: PushedBody): CallFields {
+  const word = (name: string) => {
+    const value = request.header(name);
+    return value === null ? undefined : decoded(value);
+  };
+  const [run, node, call] = [word("windlass-run"), word("windlass-node"), word("windlass-call")];
+  const deadlineMs = Number(word("windlass-deadline") ?? Number.NaN);
+  return {
+    service, key: word("idempotency-key") ?? "", attempt: Number(word("windlass-attempt") ?? 1), params: params ?? {}, memo,
+    ...(run && { run }), ...(node && { node }), ...(call && { call }),
+    ...(Number.isFinite(deadlineMs) && { deadlineMs }),
+  };
+}
+
+/** The end of a call in the words of the push protocol. */
+function answerOf({ outcome, memo, recheck_ms, retry_after_ms, logs, ...end }: Outcome): PushedAnswer {
+  const lines = logs && { logs };
+  if (outcome !== "suspended") {
+    if (retry_after_ms === undefined) return { status: 200, body: jsonOf({ ...end, ...lines }) };
+    const headers = { "retry-after": String(Math.ceil(retry_after_ms / 1_000)) };
+    return { status: 503, headers, body: jsonOf({ ...end, ...lines }) };
+  }
+  if (recheck_ms === undefined) return { status: 202, body: jsonOf({ memo, ...lines }) };
+  return { status: 200, body: jsonOf({ suspend: { memo, recheck_ms }, ...lines }) };
+}
+
+function error(status: number, text: string): PushedAnswer {
+  return { status, body: JSON.stringify({ error: text }) };
+}
