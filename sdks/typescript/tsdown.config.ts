@@ -1,26 +1,32 @@
 import { defineConfig } from "tsdown";
 
+const library = ["src/index.ts", "src/testing.ts"];
+const shared = {
+  platform: "node" as const,
+  target: "node20",
+  dts: { entry: library },
+  // The declarations have the documentation.
+  outputOptions: { comments: { jsdoc: false, annotation: true, legal: true } },
+};
+
 export default defineConfig([
   {
-    entry: ["src/index.ts", "src/testing.ts"],
-    format: ["esm", "cjs"],
-    platform: "node",
-    target: "node20",
-    dts: true,
-    outExtensions: ({ format }) => (format === "cjs" ? { js: ".cjs", dts: ".d.cts" } : { js: ".mjs", dts: ".d.mts" }),
-  },
-  {
-    // Programs of their own: the command, and the entry points of the threads that a worker starts.
+    ...shared,
     entry: {
+      index: "src/index.ts",
+      testing: "src/testing.ts",
+      // Programs of their own: the command, and the entry points of the threads that a worker starts.
       command: "src/command.ts",
       "link-thread": "src/worker/link-thread.ts",
       "handler-thread": "src/worker/handler-thread.ts",
     },
     format: ["esm"],
-    platform: "node",
-    target: "node20",
-    dts: false,
-    clean: false,
-    outExtensions: () => ({ js: ".mjs" }),
+    outExtensions: () => ({ js: ".mjs", dts: ".d.mts" }),
+  },
+  {
+    ...shared,
+    entry: library,
+    format: ["cjs"],
+    outExtensions: () => ({ js: ".cjs", dts: ".d.cts" }),
   },
 ]);

@@ -133,7 +133,8 @@ export class Transport {
       return await this.#fetch(url, {
         method,
         headers: { ...this.#headers, ...headers, ...(body === undefined ? {} : { "content-type": "application/json" }) },
-        redirect: "error",
+        // A redirection is an error of its status: the server is named outright.
+        redirect: "manual",
         ...(body === undefined ? {} : { body }),
         ...(signals.length === 0 ? {} : { signal: AbortSignal.any(signals) }),
       });
