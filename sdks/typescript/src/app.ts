@@ -1,4 +1,5 @@
 /** The app: the services of one program, and the ways to run them. */
+import { Call, type CallFields } from "./call.ts";
 import { Client, type ClientOptions } from "./client.ts";
 import { type Handler, type Service, ServiceDefinition, type ServiceKind, type ServiceOptions } from "./service.ts";
 import type { StandardSchema } from "./schema.ts";
@@ -103,6 +104,11 @@ export class App {
   /** The handler of a job: the one of its service, or else the one of its queue. */
   find(service: string, queue?: string): ServiceDefinition | undefined {
     return this.#services.get(service) ?? (queue === undefined ? undefined : this.#queues.get(queue));
+  }
+
+  /** The call that a handler receives. */
+  call(fields: CallFields): Call {
+    return new Call(fields, async (run) => (await this.client.runs.get(run)).labels ?? {});
   }
 
   /** A worker that claims jobs; `run` and `stop` are yours to call. */

@@ -57,9 +57,12 @@ export interface CallFields {
   node?: string;
   /** The end of the attempt in milliseconds, by the clock of this machine. */
   deadlineMs?: number;
-  /** The labels of the run, where the server sends them. */
+  /** The labels of the run, where they are known. */
   labels?: Record<string, string>;
 }
+
+/** Reads the labels of a run from the server. */
+export type LabelReader = (run: string) => Promise<Record<string, string>>;
 
 /** One call of a service. */
 export class Call<Memo = any> {
@@ -78,16 +81,17 @@ export class Call<Memo = any> {
   readonly node: string | undefined;
   /** The params of the node and the run together. */
   readonly params: Readonly<Record<string, unknown>>;
-  readonly labels: Readonly<Record<string, string>>;
   /** The value that the handler left when it suspended the call. */
   readonly memo: Memo | undefined;
   readonly log: CallLog = new CallLog();
   readonly #deadlineMs: number | undefined;
+  readonly #readLabels: LabelReader | undefined;
+  #labels: Promise<Record<string, string>> | undefined;
   #controller: AbortController | undefined;
   #timer: NodeJS.Timeout | undefined;
   #stopped: CallStopped | undefined;
 
-  constructor(fields: CallFields) {
+  constructor(fields: CallFields, readLabels?: LabelReader) {
     this.key = fields.key;
     this.attempt = fields.attempt;
     this.service = fields.service;
@@ -98,9 +102,20 @@ export class Call<Memo = any> {
     this.run = fields.run;
     this.node = fields.node;
     this.params = fields.params ?? {};
-    this.labels = fields.labels ?? {};
+    this.#labels = fields.labels && Promise.resolve(fields.labels);
+    this.#readLabels = readLabels;
     this.memo = (fields.memo ?? undefined) as Memo | undefined;
     this.#deadlineMs = fields.deadlineMs;
+  }
+
+  /** The labels of the run, read from the server at the first use; none for a job without a run. */
+  labels(): Promise<Readonly<Record<string, string>>> {
+    if (this.#labels === undefined) {
+      const { run } = this;
+      const isKnown = run === undefined || this.#readLabels === undefined;
+      this.#labels = isKnown ? Promise.resolve({}) : this.#readLabels(run);
+    }
+    return this.#labels;
   }
 
   /** An answer after this moment is too late. */

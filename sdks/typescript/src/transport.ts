@@ -23,7 +23,7 @@ export interface TransportOptions {
   server?: string;
   /** The API key; default: `WINDLASS_KEY`. */
   key?: string;
-  /** The name in the audit of the server, in open mode; with a key, on behalf of which user it acts. */
+  /** The name in the audit of the server; default: `WINDLASS_ACTOR`. */
   actor?: string;
   /** The response time limit, beyond the time that a request asks the server to wait. */
   timeoutMs?: number;
@@ -71,7 +71,8 @@ export class Transport {
       throw unsendable("the key has characters that no key has: check WINDLASS_KEY for line breaks and quotes");
     }
     if (key) this.#headers.authorization = `Bearer ${key}`;
-    if (options.actor) this.#headers["x-windlass-actor"] = options.actor;
+    const actor = options.actor ?? process.env.WINDLASS_ACTOR;
+    if (actor) this.#headers["x-windlass-actor"] = actor;
     this.#timeoutMs = options.timeoutMs ?? RESPONSE_TIMEOUT_MS;
     this.#fetch = options.fetch ?? globalThis.fetch;
   }

@@ -119,14 +119,17 @@ describe("outcomes", () => {
 
   test("params, run and node of a call of a flow", async () => {
     const { app, queue } = newApp();
-    app.service(`show-${queue}`, (input, call) => ({ input, params: call.params, run: call.run, node: call.node }));
+    app.service(`show-${queue}`, async (input, call) => (
+      { input, params: call.params, run: call.run, node: call.node, labels: await call.labels() }
+    ));
     server.work(app);
     const flow = new Flow(`show-${queue}`, { variables: { text: { type: "string", required: true } } });
     flow.end({ shown: flow.call("show", `show-${queue}`, { text: flow.var.text }).output });
     await flow.publish(server.client);
-    const run = await server.client.runs.start(flow.name, { params: { text: "hi" } });
+    const run = await server.client.runs.start(flow.name, { params: { text: "hi" }, labels: { team: "video" } });
     const { shown } = await run.result({ timeoutMs: 20_000 });
     assert.deepEqual(shown.input, { text: "hi" });
+    assert.deepEqual(shown.labels, { team: "video" });
     assert.deepEqual([shown.params.text, shown.run, shown.node], ["hi", run.id, "show"]);
   });
 

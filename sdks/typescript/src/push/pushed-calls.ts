@@ -1,6 +1,6 @@
 /** Pushed calls: `POST <url>/exec/<service>`, checked, answered by a handler, and told in the words of the protocol. */
 import type { App } from "../app.ts";
-import { Call, type CallFields } from "../call.ts";
+import type { CallFields } from "../call.ts";
 import { jsonOf, type Outcome } from "../outcome.ts";
 import { SignatureVerifier } from "./signature.ts";
 
@@ -73,7 +73,7 @@ export class PushedCalls {
     if (this.#waiting.length >= this.slots * WAITING_PER_SLOT) return error(429, `${this.load} calls wait here already`);
     await this.#takeSlot();
     try {
-      const call = new Call(fieldsOf(service, request, pushed));
+      const call = this.#app.call(fieldsOf(service, request, pushed));
       const hangUp = () => call.stop("canceled");
       request.signal.addEventListener("abort", hangUp, { once: true });
       if (request.signal.aborted) hangUp();

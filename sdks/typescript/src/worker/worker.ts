@@ -1,6 +1,6 @@
 /** The pull worker: it gives claimed jobs to their handlers, and the link hands their ends in. */
 import type { App } from "../app.ts";
-import { Call, type CallFields } from "../call.ts";
+import type { Call, CallFields } from "../call.ts";
 import type { StopReason } from "../errors.ts";
 import { failureOf, jsonOf, type Outcome } from "../outcome.ts";
 import type { ServiceDefinition } from "../service.ts";
@@ -155,7 +155,7 @@ export class Worker {
       ...(job.call && { call: job.call }), ...(job.run && { run: job.run }), ...(job.node && { node: job.node }),
       ...(deadlineMs !== undefined && { deadlineMs }),
     };
-    const call = new Call(fields);
+    const call = this.#app.call(fields);
     const ended = this.#answer(fields, job.input, call).then((outcome) => {
       this.#calls.delete(job.lease);
       this.#link?.end({ job: job.id, lease: job.lease, body: jsonOf(outcome, { id: job.id, lease: job.lease }) });
