@@ -169,8 +169,8 @@ export class Temporary extends Error {
 
 /** The input or the result of a handler does not fit its schema; `issues` name the places. */
 export class SchemaError extends Fatal {
-  constructor(what: string, readonly issues: readonly { path: string; message: string }[]) {
-    super(`${what}: ${issues.map(({ path, message }) => `${path}: ${message}`).join("; ")}`);
+  constructor(problem: string, readonly issues: readonly { path: string; message: string }[]) {
+    super(`${problem}: ${issues.map(({ path, message }) => `${path}: ${message}`).join("; ")}`);
     this.name = "SchemaError";
   }
 }

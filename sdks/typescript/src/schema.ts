@@ -22,8 +22,7 @@ type SchemaResult<Output> =
 
 /** Checks a value; `SchemaError` names every wrong place: `$.width: expected number, received string`. */
 export async function check<Output>(schema: StandardSchema<unknown, Output>, value: unknown, subject: string): Promise<Output> {
-  const validated = schema["~standard"].validate(value);
-  const result = validated instanceof Promise ? await validated : validated;
+  const result = await schema["~standard"].validate(value);
   if (result.issues === undefined) return result.value;
   throw new SchemaError(
     `${subject} does not fit its schema`,

@@ -31,7 +31,7 @@ function command(args) {
   return run;
 }
 
-const send = (name, payload) => server.client.jobs.create({ name, queue: "command", payload, retry: { max: 0 } });
+const send = (name, payload) => server.client.jobs.create({ name, queue: "command", payload, retry: { max: 1, delay_ms: 10 } });
 
 test("runs the app of a module, and SIGTERM lets a slow call and a quick one end", async () => {
   const run = command(["./jobs.mjs", "--slots", "4", "--drain", "20", "--name", "tester"]);
@@ -42,6 +42,19 @@ test("runs the app of a module, and SIGTERM lets a slow call and a quick one end
   run.child.kill("SIGTERM");
   assert.equal(await run.ended, 0);
   for (const job of jobs) assert.equal(await job.wait({ timeoutMs: 5_000 }), "whole");
+});
+
+test("a worker that is killed loses its call to another worker, as the next attempt", async () => {
+  const run = command(["./jobs.mjs", "--lease", "1"]);
+  const job = await send("slow", { ms: 2_500 });
+  await until(() => run.output.includes("began 2500"), "the call began");
+  run.child.kill("SIGKILL");
+  await run.ended;
+  const other = command(["./jobs.mjs"]);
+  assert.equal(await job.wait({ timeoutMs: 20_000 }), "whole");
+  assert.equal((await job.get()).latest_attempt.attempt, 2);
+  other.child.kill("SIGTERM");
+  assert.equal(await other.ended, 0);
 });
 
 test("a second signal ends the process at once", async () => {

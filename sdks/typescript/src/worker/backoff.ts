@@ -12,8 +12,8 @@ export class Backoff {
     const asked = error instanceof WindlassError ? error.retryAfterMs : undefined;
     const pause = Math.min(asked ?? this.#pauseMs, PAUSE_MAX_MS);
     this.#pauseMs = Math.min(this.#pauseMs * 2, PAUSE_MAX_MS);
-    // Chance keeps a hundred workers from coming back in the same moment.
-    return pause * (0.75 + Math.random() / 2);
+    // Chance keeps a hundred workers from coming back in the same moment; none comes earlier than it was asked to.
+    return pause * (1 + Math.random() / 4);
   }
 
   reset(): void {

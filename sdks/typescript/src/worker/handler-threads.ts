@@ -60,22 +60,24 @@ export class HandlerThreads {
         if (stopped) this.#post(thread, { kind: "stop", reason: stopped.reason });
         timer = setTimeout(() => void thread.terminate(), STOP_MS);
       };
-      const end = (outcome: Outcome, isReusable: boolean) => {
+      const onMessage = ({ outcome }: FromHandlerThread) => {
+        this.#idle.push(thread);
+        end(JSON.parse(outcome) as Outcome);
+      };
+      const onError = (error: unknown) => end(failureOf(error));
+      const onExit = (code: number) => {
+        const { stopped } = call;
+        const why = stopped ? `${stopped.message}, and the handler did not stop` : `it ended with code ${code}`;
+        end(failureOf(new Error(`the thread of \`${definition.name}\` is gone: ${why}`)));
+      };
+      const end = (outcome: Outcome) => {
         clearTimeout(timer);
         call.signal.removeEventListener("abort", onStop);
         call.close();
-        thread.removeAllListeners("message").removeAllListeners("error").removeAllListeners("exit");
-        if (isReusable) this.#idle.push(thread);
-        else this.#remove(thread);
+        thread.off("message", onMessage).off("error", onError).off("exit", onExit);
         resolve(outcome);
       };
-      thread.on("message", ({ outcome }: FromHandlerThread) => end(JSON.parse(outcome) as Outcome, true));
-      thread.on("error", (error) => end(failureOf(error), false));
-      thread.on("exit", (code) => {
-        const { stopped } = call;
-        const why = stopped ? `${stopped.message}, and the handler did not stop` : `it ended with code ${code}`;
-        end(failureOf(new Error(`the thread of \`${definition.name}\` is gone: ${why}`)), false);
-      });
+      thread.on("message", onMessage).on("error", onError).on("exit", onExit);
       if (call.signal.aborted) onStop();
       else call.signal.addEventListener("abort", onStop, { once: true });
       this.#post(thread, work);
@@ -89,12 +91,14 @@ export class HandlerThreads {
   #start(): Thread {
     const thread = new Thread(threadFile("handler-thread.mjs"), { workerData: { module: this.#app.module } });
     this.#all.add(thread);
+    // A thread may end between two calls, and an error of its timers must not end the worker.
+    const onEnd = () => {
+      this.#all.delete(thread);
+      const at = this.#idle.indexOf(thread);
+      if (at >= 0) this.#idle.splice(at, 1);
+    };
+    thread.on("error", onEnd).on("exit", onEnd);
     return thread;
-  }
-
-  #remove(thread: Thread): void {
-    this.#all.delete(thread);
-    void thread.terminate();
   }
 
   #post(thread: Thread, message: ToHandlerThread): void {

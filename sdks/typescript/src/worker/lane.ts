@@ -10,8 +10,8 @@ const WAIT_MS = 20_000;
 export class Lane {
   /** A claim is on its way. */
   isClaiming = false;
-  /** No claim before this moment. */
-  pausedUntil = 0;
+  /** The last claim failed, and its pause is not over. */
+  isPaused = false;
   readonly backoff = new Backoff();
   #nTaken = 0;
 

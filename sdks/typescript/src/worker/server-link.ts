@@ -32,7 +32,7 @@ export class ServerLink {
   readonly #sendBackoff = new Backoff();
   readonly #claims = new AbortController();
   readonly #closed = new AbortController();
-  #sendPausedUntil = 0;
+  #isSendingPaused = false;
   #nSending = 0;
   #pushLoad = 0;
   #isDraining = false;
@@ -101,22 +101,17 @@ export class ServerLink {
     });
   }
 
-  #pumpAfter(ms: number): void {
-    setTimeout(() => this.#pump(), ms);
-  }
-
   #sendAndClaim(): void {
-    const now = Date.now();
     for (const lane of this.#lanes) {
-      const isReady = !this.#isDraining && !lane.isClaiming && lane.nFree > 0 && now >= lane.pausedUntil;
-      if (isReady) void this.#turn(lane, this.#takeEnds(now));
+      const isReady = !this.#isDraining && !lane.isClaiming && !lane.isPaused && lane.nFree > 0;
+      if (isReady) void this.#turn(lane, this.#takeEnds());
     }
-    for (let ends = this.#takeEnds(now); ends.length > 0; ends = this.#takeEnds(now)) void this.#turn(undefined, ends);
+    for (let ends = this.#takeEnds(); ends.length > 0; ends = this.#takeEnds()) void this.#turn(undefined, ends);
     this.#tellDrained();
   }
 
-  #takeEnds(now: number): EndedJob[] {
-    if (this.#nSending >= SENDING_MAX || now < this.#sendPausedUntil) return [];
+  #takeEnds(): EndedJob[] {
+    if (this.#nSending >= SENDING_MAX || this.#isSendingPaused) return [];
     // Lost leases belong to other workers now.
     return this.#results.take((end) => this.#held.has(end.lease));
   }
@@ -173,10 +168,12 @@ export class ServerLink {
   }
 
   #sendAgain(ends: EndedJob[], error: unknown): void {
-    const delay = this.#sendBackoff.next(error);
-    this.#sendPausedUntil = Date.now() + delay;
     this.#results.putBack(ends);
-    this.#pumpAfter(delay);
+    this.#isSendingPaused = true;
+    setTimeout(() => {
+      this.#isSendingPaused = false;
+      this.#pump();
+    }, this.#sendBackoff.next(error));
   }
 
   #noteClaimed(lane: Lane, claimed: ExchangeAnswer["claimed"]): void {
@@ -187,10 +184,12 @@ export class ServerLink {
       return;
     }
     if (this.#isDraining) return;
-    const delay = lane.backoff.next(claimed?.reason);
     this.#log("warn", `no jobs could be claimed, will try again: ${textOf(claimed?.reason)}`);
-    lane.pausedUntil = Date.now() + delay;
-    this.#pumpAfter(delay);
+    lane.isPaused = true;
+    setTimeout(() => {
+      lane.isPaused = false;
+      this.#pump();
+    }, lane.backoff.next(claimed?.reason));
   }
 
   #take(lane: Lane, { jobs }: ClaimResponse): void {

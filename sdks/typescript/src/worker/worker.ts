@@ -35,18 +35,13 @@ export interface WorkerOptions {
   log?: WorkerLog;
 }
 
-interface OpenCall {
-  call: Call;
-  /** Ends once the handler has ended. */
-  ended: Promise<void>;
-}
-
 export class Worker {
   readonly id: string;
   readonly #app: App;
   readonly #options: Required<Pick<WorkerOptions, "slots" | "leaseMs" | "drainMs" | "beatMs" | "log">>;
   readonly #config: LinkConfig;
-  readonly #calls = new Map<string, OpenCall>();
+  /** Open calls by their leases. */
+  readonly #calls = new Map<string, Call>();
   readonly #threads: HandlerThreads;
   #link: Link | undefined;
   #isStopping = false;
@@ -117,13 +112,14 @@ export class Worker {
     this.#isStopping = true;
     this.#options.log("info", `the worker stops: ${this.load} calls are open`);
     this.#link?.drain();
-    void this.#endAfterDrain();
+    this.#limitDrain();
   }
 
-  async #endAfterDrain(): Promise<void> {
+  /** Ends the drain after its time, with open calls too. */
+  #limitDrain(): void {
     const timer = setTimeout(async () => {
       if (this.load > 0) this.#options.log("warn", `${this.load} calls are told to stop: the time of the drain is over`);
-      for (const { call } of this.#calls.values()) call.stop("stopping");
+      for (const call of this.#calls.values()) call.stop("stopping");
       await pause(LAST_WORDS_MS);
       if (this.load > 0) this.#options.log("error", `${this.load} calls do not stop: their jobs come back when their leases end`);
       this.#finish?.();
@@ -134,7 +130,7 @@ export class Worker {
   #receive(message: FromLink): void {
     switch (message.kind) {
       case "jobs": return message.jobs.forEach((linked) => this.#start(linked));
-      case "stop": return this.#calls.get(message.lease)?.call.stop(message.reason);
+      case "stop": return this.#calls.get(message.lease)?.stop(message.reason);
       case "log": return this.#options.log(message.level, message.message);
       case "draining": return;
       case "drained": return this.#finish?.();
@@ -144,7 +140,7 @@ export class Worker {
 
   #replaced(message: string): void {
     const reason: StopReason = "lost";
-    for (const { call } of this.#calls.values()) call.stop(reason);
+    for (const call of this.#calls.values()) call.stop(reason);
     this.#finish?.(new Error(message));
   }
 
@@ -156,11 +152,11 @@ export class Worker {
       ...(deadlineMs !== undefined && { deadlineMs }),
     };
     const call = this.#app.call(fields);
-    const ended = this.#answer(fields, job.input, call).then((outcome) => {
+    this.#calls.set(job.lease, call);
+    void this.#answer(fields, job.input, call).then((outcome) => {
       this.#calls.delete(job.lease);
       this.#link?.end({ job: job.id, lease: job.lease, body: jsonOf(outcome, { id: job.id, lease: job.lease }) });
     });
-    this.#calls.set(job.lease, { call, ended });
   }
 
   #answer(fields: CallFields, input: unknown, call: Call): Promise<Outcome> {
