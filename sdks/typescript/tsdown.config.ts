@@ -5,6 +5,7 @@ const shared = {
   platform: "node" as const,
   target: "node20",
   dts: { entry: library },
+  inputOptions: { checks: { pluginTimings: false } },
   // The declarations have the documentation.
   outputOptions: { comments: { jsdoc: false, annotation: true, legal: true } },
 };

@@ -41,6 +41,8 @@ export interface RequestOptions {
   bodyText?: string;
   /** How long the server was asked to hold its answer back. */
   waitMs?: number;
+  /** The response time limit of this request. */
+  limitMs?: number;
   /** The request may be sent again: two of them do no more than one. */
   isRepeatable?: boolean;
   signal?: AbortSignal;
@@ -103,33 +105,38 @@ export class Transport {
 
   /** Opens an answer that is read piece by piece, such as a stream of events. */
   async open(path: string, options: { headers?: Record<string, string>; signal?: AbortSignal }): Promise<Response> {
-    const response = await this.#send("GET", path, { ...(options.signal && { signal: options.signal }) }, options.headers, true);
+    const response = await this.#send("GET", path, {}, options.signal, options.headers);
     if (!response.ok) throw await this.#errorOf(response);
     return response;
   }
 
   async #untilAnswered(method: string, path: string, options: RequestOptions): Promise<string> {
+    const limitMs = Math.min((options.limitMs ?? this.#timeoutMs) + (options.waitMs ?? 0), TIMER_MS_MAX);
     for (let n = 1, pause = RETRY_DELAY_MS; ; n += 1, pause *= 2) {
+      const limit = new RequestLimit(limitMs, options.signal);
       try {
-        const response = await this.#send(method, path, options);
+        const response = await this.#send(method, path, options, limit.signal);
         if (!response.ok) throw await this.#errorOf(response);
         return await response.text().catch((cause: unknown) => { throw this.#lost(cause); });
       } catch (error) {
-        const isRepeatable = options.isRepeatable && n < TRIES_MAX && !options.signal?.aborted;
+        if (options.signal?.aborted) throw options.signal.reason;
+        const isRepeatable = options.isRepeatable && n < TRIES_MAX;
         if (!isRepeatable || !(error instanceof UnreachableError) || error.code === TIMED_OUT) throw error;
-        await new Promise((resolve) => setTimeout(resolve, pause));
+      } finally {
+        limit.close();
       }
+      await new Promise((resolve) => setTimeout(resolve, pause));
     }
   }
 
-  async #send(method: string, path: string, options: RequestOptions, headers = {}, isStream = false): Promise<Response> {
+  async #send(
+    method: string, path: string, options: RequestOptions, signal: AbortSignal | undefined, headers = {},
+  ): Promise<Response> {
     const url = new URL(this.server + path);
     for (const [name, value] of Object.entries(options.query ?? {})) {
       if (value !== undefined && value !== null) url.searchParams.append(name, String(value));
     }
     const body = options.bodyText ?? (options.body === undefined ? undefined : textOf(options.body));
-    const limit = Math.min(this.#timeoutMs + (options.waitMs ?? 0), TIMER_MS_MAX);
-    const signals = [...(isStream ? [] : [AbortSignal.timeout(limit)]), ...(options.signal ? [options.signal] : [])];
     try {
       return await this.#fetch(url, {
         method,
@@ -137,10 +144,9 @@ export class Transport {
         // A redirection is an error of its status: the server is named outright.
         redirect: "manual",
         ...(body === undefined ? {} : { body }),
-        ...(signals.length === 0 ? {} : { signal: AbortSignal.any(signals) }),
+        ...(signal && { signal }),
       });
     } catch (cause) {
-      if (options.signal?.aborted) throw options.signal.reason;
       throw this.#lost(cause);
     }
   }
@@ -161,6 +167,32 @@ export class Transport {
       return new UnreachableError({ code: UNREACHABLE, detail: `${this.server} does not answer: ${inner.message || code}`, cause });
     }
     return new UnreachableError({ code: INTERRUPTED, detail: `the connection to ${this.server} broke: ${inner.message}`, cause });
+  }
+}
+
+/**
+ * The end of one request by its time or by the caller's signal. `AbortSignal.any` would keep something of every request
+ * at a signal that lives as long as a worker.
+ */
+class RequestLimit {
+  readonly #controller = new AbortController();
+  readonly #timer: NodeJS.Timeout;
+  readonly #onAbort = () => this.#controller.abort(this.caller?.reason);
+
+  constructor(ms: number, private readonly caller: AbortSignal | undefined) {
+    const onTime = () => this.#controller.abort(new DOMException("no answer in time", "TimeoutError"));
+    this.#timer = setTimeout(onTime, ms);
+    caller?.addEventListener("abort", this.#onAbort);
+    if (caller?.aborted) this.#onAbort();
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    this.caller?.removeEventListener("abort", this.#onAbort);
   }
 }
 

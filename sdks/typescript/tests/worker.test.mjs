@@ -236,6 +236,32 @@ describe("the life of a worker", () => {
     assert.equal(await (await quick.send(null)).wait({ timeoutMs: 30_000 }), "again");
   });
 
+  test("all waiting workers go on after their server was killed", async (t) => {
+    const own = await Server.start();
+    t.after(() => own.close());
+    const app = new App({ client: own.client });
+    const N_WORKERS = 10;
+    const all = deferred();
+    let nHere = 0;
+    // Every worker has one slot, so the calls meet only if each worker has one of them.
+    const meet = app.service("meet", { slots: 1 }, async () => {
+      nHere += 1;
+      if (nHere === N_WORKERS) all.resolve();
+      await all.promise;
+    });
+    for (let n = 0; n < N_WORKERS; n += 1) own.work(app);
+    await until(async () => {
+      let nRegistered = 0;
+      for await (const _ of own.client.workers.all()) nRegistered += 1;
+      return nRegistered === N_WORKERS;
+    }, "all workers are registered");
+    await own.kill();
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    await own.restart();
+    const jobs = await Promise.all(Array.from({ length: N_WORKERS }, () => meet.send(null)));
+    await Promise.all(jobs.map((job) => job.wait({ timeoutMs: 30_000 })));
+  });
+
   test("a stopped worker lets its open calls end and claims no more", async () => {
     const { app, queue } = newApp();
     const began = deferred();

@@ -231,9 +231,9 @@ export class ServerLink {
   async #extend(leases: string[]): Promise<void> {
     const body = { leases, lease_ms: this.config.leaseMs };
     // A server that hangs is asked again before the leases end.
-    const limit = AbortSignal.timeout(Math.max(this.config.leaseMs / 2, EXTEND_MS_MIN));
-    const signal = AbortSignal.any([this.#closed.signal, limit]);
-    const { results } = await this.#transport.call("POST /api/v1/jobs/extend", { body, signal });
+    const limitMs = Math.max(this.config.leaseMs / 2, EXTEND_MS_MIN);
+    const request = { body, limitMs, signal: this.#closed.signal };
+    const { results } = await this.#transport.call("POST /api/v1/jobs/extend", request);
     for (const { lease, reason } of this.#held.note(results)) this.tell({ kind: "stop", lease, reason });
   }
 
