@@ -6,7 +6,7 @@ import { after, describe, test } from "node:test";
 import { App, Fatal, Flow, sign, SignatureVerifier, Temporary } from "windlass";
 import { Server } from "windlass/testing";
 import { z } from "zod";
-import { deferred, until } from "./support.mjs";
+import { deferred, fakeServer, until } from "./support.mjs";
 
 const SECRET = `whsec_${Buffer.from("a secret of thirty-two bytes....").toString("base64")}`;
 const server = await Server.start();
@@ -47,14 +47,16 @@ describe("signatures", () => {
     assert.equal(verifier.refusal(headers, Buffer.from(body), 1614265330_000), undefined);
     assert.match(verifier.refusal(headers, Buffer.from(body)), /too old or too new/);
     assert.match(verifier.refusal(headers, Buffer.from("{}"), 1614265330_000), /different secrets/);
-    assert.throws(() => new SignatureVerifier("secret"), /begins with `whsec_`/);
+    assert.throws(() => new SignatureVerifier("secret"), /not `whsec_` and 24 to 64 bytes as base64/);
   });
 
   test("a stranger is refused, and an old secret is accepted while it is replaced", async () => {
-    const other = `whsec_${Buffer.from("another secret").toString("base64")}`;
-    const handler = app.fetchHandler({ secret: [other, SECRET] });
+    const other = `whsec_${Buffer.from("another secret of 32 bytes......").toString("base64")}`;
+    const handler = app.fetchHandler({ secret: other, acceptSecrets: [SECRET] });
     const body = JSON.stringify({ input: "a", params: {} });
-    assert.equal((await answer(handler, "/exec/shout", body)).status, 401);
+    const { status, body: refusal } = await answer(handler, "/exec/shout", body);
+    assert.deepEqual([status, refusal.retryable], [401, true]);
+    assert.match(refusal.error, /the call has no signature/);
     assert.equal((await answer(handler, "/exec/shout", body, signed(body))).status, 200);
     assert.equal((await answer(handler, "/exec/shout", body, signed(body, { secret: other }))).status, 200);
     assert.equal((await answer(handler, "/exec/shout", `${body} `, signed(body))).status, 401);
@@ -116,6 +118,19 @@ async function runOf(name, service, config = {}) {
   return server.client.runs.start(name);
 }
 
+test("the secret goes to the server with the registration", async () => {
+  const fake = await fakeServer(() => ({ body: { ok: "1" } }));
+  const own = new App({ server: fake.url });
+  own.service("s", () => 1);
+  const registration = own.register({ url: "http://127.0.0.1:9000", id: "one", secret: SECRET, slots: 3, log: () => {} });
+  const { body } = await until(() => fake.requests[0], "the worker registers");
+  assert.deepEqual(JSON.parse(body), {
+    id: "one", type: "http", url: "http://127.0.0.1:9000", services: ["s"], queues: [], capacity: 3, secret: SECRET,
+  });
+  await registration.close();
+  fake.close();
+});
+
 describe("against a server", () => {
   test("a push worker registers, answers, and ends when it is drained", async () => {
     const id = "pusher";
@@ -160,7 +175,7 @@ describe("against a server", () => {
 
   test("an address that is none is refused", async () => {
     assert.throws(() => app.register({ url: "localhost" }), /write http:\/\/host:port/);
-    await assert.rejects(app.serve({ url: "https://example.org" }), /write http:\/\/host:port/);
+    await assert.rejects(app.serve({ url: "https://example.org" }), /mount app\.nodeHandler\(\) and call app\.register\(\)/);
     await assert.rejects(app.serve({ url: "http://127.0.0.1:0", host: "203.0.113.7", signals: false }), /`host` names an address of this machine/);
   });
 });

@@ -14,6 +14,8 @@ export interface WorkerRegistration {
   queues?: string[];
   /** Calls that it answers at once. */
   capacity?: number;
+  /** The secret under which the server signs its calls. */
+  secret?: string;
 }
 
 export class Workers {

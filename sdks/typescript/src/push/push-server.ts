@@ -28,7 +28,9 @@ export class PushServer implements Stoppable {
   #isStopping = false;
 
   constructor(app: App, options: PushServerOptions) {
-    addressOf(options.url);
+    if (addressOf(options.url).protocol !== "http:") {
+      throw new TypeError(`\`${options.url}\`: a worker serves http; behind a proxy with https, mount app.nodeHandler() and call app.register()`);
+    }
     this.#app = app;
     this.#options = options;
     this.#calls = new PushedCalls(app, options);

@@ -11,10 +11,20 @@ const WAITING_PER_SLOT = 16;
 const SLOTS = 64;
 
 export interface PushOptions {
-  /** The signing secret, `whsec_…`, or several while one is replaced; default: `WINDLASS_PUSH_SECRET`. Without a secret every call is answered. */
-  secret?: string | readonly string[];
+  /**
+   * The secret under which the server signs its calls: `whsec_` and 24 to 64 bytes as base64. Default:
+   * `WINDLASS_PUSH_SECRET`; without any secret every call is answered. `serve` and `register` give it to the server.
+   */
+  secret?: string;
+  /** Further secrets under which calls are accepted: that of the service, or one that is being replaced. */
+  acceptSecrets?: readonly string[];
   /** Calls at once; default 64. */
   slots?: number;
+}
+
+/** The secret of the options, or that of the environment. */
+export function secretOf(options: { secret?: string }): string | undefined {
+  return options.secret ?? (process.env.WINDLASS_PUSH_SECRET || undefined);
 }
 
 /** A request, whatever server received it. */
@@ -43,8 +53,9 @@ export class PushedCalls {
   constructor(app: App, options: PushOptions) {
     this.#app = app;
     this.slots = options.slots ?? SLOTS;
-    const secret = options.secret ?? process.env.WINDLASS_PUSH_SECRET;
-    this.#verifier = secret === undefined || secret === "" ? undefined : new SignatureVerifier(secret);
+    const secret = secretOf(options);
+    const secrets = [...(secret === undefined ? [] : [secret]), ...(options.acceptSecrets ?? [])];
+    this.#verifier = secrets.length === 0 ? undefined : new SignatureVerifier(secrets);
   }
 
   /** Calls that are here, those that wait included. */
@@ -62,7 +73,8 @@ export class PushedCalls {
       id: request.header("webhook-id"), timestamp: request.header("webhook-timestamp"), signature: request.header("webhook-signature"),
     };
     const refusal = this.#verifier?.refusal(headers, body);
-    if (refusal !== undefined) return error(401, refusal);
+    // A retry can help: a secret is replaced at the server and at its workers one after the other.
+    if (refusal !== undefined) return { status: 401, body: JSON.stringify({ error: refusal, retryable: true }) };
     const definition = this.#app.find(service);
     if (definition === undefined) {
       const names = this.#app.definitions.filter((one) => one.kind === "service").map((one) => one.name);

@@ -4,6 +4,7 @@ import { Link } from "../worker/link.ts";
 import { logToStderr, type WorkerLog } from "../worker/logging.ts";
 import type { FromLink } from "../worker/messages.ts";
 import { uniqueId } from "../worker/name.ts";
+import { secretOf } from "./pushed-calls.ts";
 
 const BEAT_MS = 5_000;
 const SLOTS = 64;
@@ -12,6 +13,8 @@ const LEASE_MS = 30_000;
 export interface RegistrationOptions {
   /** The address at which the server reaches this worker, such as `http://127.0.0.1:9000`; `serve` replaces port 0 by a free one. */
   url: string;
+  /** The secret under which the server signs its calls; default: `WINDLASS_PUSH_SECRET`. Give it over https only. */
+  secret?: string;
   /** The id of this worker; each has its own. Default: the machine, the process, and chance. */
   id?: string;
   name?: string;
@@ -24,7 +27,7 @@ export interface RegistrationOptions {
 
 /** The address of a push worker as the server accepts it. */
 export function addressOf(url: string): URL {
-  if (URL.canParse(url) && new URL(url).protocol === "http:") return new URL(url);
+  if (URL.canParse(url) && ["http:", "https:"].includes(new URL(url).protocol)) return new URL(url);
   throw new TypeError(`\`${url}\` is no address of a push worker: write http://host:port`);
 }
 
@@ -37,9 +40,10 @@ export class Registration {
     const { url, id = uniqueId(), name, slots = SLOTS, beatMs = BEAT_MS, log = logToStderr } = options;
     this.id = id;
     const services = app.definitions.filter((one) => one.kind === "service").map((one) => one.name);
+    const secret = secretOf(options);
     const config = {
       ...app.client.connection, id, url: addressOf(url).toString().replace(/\/$/, ""), lanes: [], services, queues: [],
-      capacity: slots, leaseMs: LEASE_MS, beatMs, ...(name && { name }),
+      capacity: slots, leaseMs: LEASE_MS, beatMs, ...(name && { name }), ...(secret && { secret }),
     };
     const receive = (message: FromLink) => {
       if (message.kind === "log") log(message.level, message.message);

@@ -4,6 +4,8 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 /** How far the time of a signature may be away. */
 const TOLERANCE_S = 300;
 const PREFIX = "whsec_";
+/** Bytes of a secret. */
+const [KEY_MIN, KEY_MAX] = [24, 64];
 
 /** The headers of a signature. */
 export interface SignatureHeaders {
@@ -14,10 +16,10 @@ export interface SignatureHeaders {
 }
 
 function keyOf(secret: string): Buffer {
-  const text = secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : "";
-  const key = Buffer.from(text, "base64");
-  if (key.length === 0) throw new TypeError("the secret is no signing secret: it begins with `whsec_`, and base64 follows");
-  return key;
+  const text = secret.trim();
+  const key = Buffer.from(text.startsWith(PREFIX) ? text.slice(PREFIX.length) : "", "base64");
+  if (key.length >= KEY_MIN && key.length <= KEY_MAX) return key;
+  throw new TypeError(`the secret of calls is not \`${PREFIX}\` and ${KEY_MIN} to ${KEY_MAX} bytes as base64`);
 }
 
 function digest(key: Buffer, id: string, timestamp: string, body: string | Uint8Array): Buffer {

@@ -49,11 +49,11 @@ export class Heartbeat {
   }
 
   async #register(): Promise<BeatState> {
-    const { id, name, url, services, queues, capacity } = this.config;
+    const { id, name, url, secret, services, queues, capacity } = this.config;
     const type = url === undefined ? "async" : "http";
     try {
       await this.#workers.register({
-        id, type, services, queues, capacity, ...(url && { url }), ...(name && { name }),
+        id, type, services, queues, capacity, ...(url && { url }), ...(name && { name }), ...(secret && { secret }),
       });
       this.#log("info", `registered as ${id}: ${[...services, ...queues.map((queue) => `queue ${queue}`)].join(", ")}`);
       return "registered";

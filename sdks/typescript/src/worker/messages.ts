@@ -17,6 +17,8 @@ export interface LinkConfig {
   name?: string;
   /** The address of a push worker. */
   url?: string;
+  /** The secret of calls to a push worker. */
+  secret?: string;
   lanes: LaneConfig[];
   /** The services and queues in its registration, and the calls that it answers at once. */
   services: string[];
