@@ -21,7 +21,9 @@ type SchemaResult<Output> =
   | { readonly issues: ReadonlyArray<SchemaIssue> };
 
 /** Checks a value; `SchemaError` names every wrong place: `$.width: expected number, received string`. */
-export async function check<Output>(schema: StandardSchema<unknown, Output>, value: unknown, subject: string): Promise<Output> {
+export async function check<Output>(
+  schema: StandardSchema<unknown, Output>, value: unknown, subject: string,
+): Promise<Output> {
   const result = await schema["~standard"].validate(value);
   if (result.issues === undefined) return result.value;
   throw new SchemaError(

@@ -88,7 +88,8 @@ export class Transport {
       return encodeURIComponent(String(value));
     });
     const { query, ...rest } = request;
-    const answer = await this.request(method, path, { ...rest, query: query as Query, isRepeatable: rest.isRepeatable ?? method === "GET" });
+    const isRepeatable = rest.isRepeatable ?? method === "GET";
+    const answer = await this.request(method, path, { ...rest, query: query as Query, isRepeatable });
     return answer as Routes[R]["answer"];
   }
 
@@ -164,9 +165,11 @@ export class Transport {
     const inner = innermost(cause);
     const code = (inner as { code?: unknown }).code;
     if (typeof code === "string" && UNREACHABLE_CAUSES.has(code)) {
-      return new UnreachableError({ code: UNREACHABLE, detail: `${this.server} does not answer: ${inner.message || code}`, cause });
+      const detail = `${this.server} does not answer: ${inner.message || code}`;
+      return new UnreachableError({ code: UNREACHABLE, detail, cause });
     }
-    return new UnreachableError({ code: INTERRUPTED, detail: `the connection to ${this.server} broke: ${inner.message}`, cause });
+    const detail = `the connection to ${this.server} broke: ${inner.message}`;
+    return new UnreachableError({ code: INTERRUPTED, detail, cause });
   }
 }
 

@@ -118,6 +118,26 @@ async function runOf(name, service, config = {}) {
   return server.client.runs.start(name);
 }
 
+test("slots and threads of a service count for pushed calls too", async () => {
+  const own = new App({ server: server.url });
+  let now = 0;
+  let most = 0;
+  own.service("narrow", { slots: 2 }, async () => {
+    most = Math.max(most, now += 1);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    now -= 1;
+  });
+  const handler = own.fetchHandler();
+  await Promise.all(Array.from({ length: 8 }, () => answer(handler, "/exec/narrow", "{}")));
+  assert.equal(most, 2);
+  own.service("threaded", { thread: true }, () => 1);
+  assert.throws(() => own.fetchHandler(), /write new App\(\{ module: import\.meta\.url \}\)/);
+  own.module = new URL("./fixtures/threads.mjs", import.meta.url).href;
+  own.service("spin", { thread: true }, () => assert.fail("it runs in the thread"));
+  const threaded = await answer(own.fetchHandler(), "/exec/spin", JSON.stringify({ input: { ms: 1 } }));
+  assert.ok(threaded.body.result.thread > 0, JSON.stringify(threaded.body));
+});
+
 test("the secret goes to the server with the registration", async () => {
   const fake = await fakeServer(() => ({ body: { ok: "1" } }));
   const own = new App({ server: fake.url });

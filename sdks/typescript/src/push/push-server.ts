@@ -29,7 +29,8 @@ export class PushServer implements Stoppable {
 
   constructor(app: App, options: PushServerOptions) {
     if (addressOf(options.url).protocol !== "http:") {
-      throw new TypeError(`\`${options.url}\`: a worker serves http; behind a proxy with https, mount app.nodeHandler() and call app.register()`);
+      const remedy = "behind a proxy with https, mount app.nodeHandler() and call app.register()";
+      throw new TypeError(`\`${options.url}\`: a worker serves http; ${remedy}`);
     }
     this.#app = app;
     this.#options = options;
@@ -44,7 +45,7 @@ export class PushServer implements Stoppable {
     });
     const url = await this.#listen();
     this.#server.on("error", (error) => this.#finish?.(error));
-    const options = { ...this.#options, url, slots: this.#calls.slots };
+    const options = { ...this.#options, url, slots: this.#calls.capacity };
     const registration = new Registration(this.#app, options, (message) => this.#receive(message));
     const timer = setInterval(() => registration.setLoad(this.#calls.load), LOAD_MS);
     if (this.#isStopping) this.stop();

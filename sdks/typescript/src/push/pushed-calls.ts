@@ -2,12 +2,13 @@
 import type { App } from "../app.ts";
 import type { CallFields } from "../call.ts";
 import { jsonOf, type Outcome } from "../outcome.ts";
+import type { ServiceDefinition } from "../service.ts";
+import { HandlerThreads } from "../worker/handler-threads.ts";
 import { SignatureVerifier } from "./signature.ts";
+import { Slots } from "./slots.ts";
 
 /** Bytes of one call. */
 export const BODY_BYTES_MAX = 8 << 20;
-/** Calls that wait for a slot, for every slot; more are turned away. */
-const WAITING_PER_SLOT = 16;
 const SLOTS = 64;
 
 export interface PushOptions {
@@ -18,7 +19,7 @@ export interface PushOptions {
   secret?: string;
   /** Further secrets under which calls are accepted: that of the service, or one that is being replaced. */
   acceptSecrets?: readonly string[];
-  /** Calls at once; default 64. */
+  /** Calls at once; default 64. Services with `slots` of their own have theirs beside these. */
   slots?: number;
 }
 
@@ -44,15 +45,18 @@ export interface PushedAnswer {
 }
 
 export class PushedCalls {
-  readonly slots: number;
   readonly #app: App;
+  readonly #threads: HandlerThreads;
+  readonly #shared: Slots;
+  /** Slots of services that have their own. */
+  readonly #own = new Map<ServiceDefinition, Slots>();
   readonly #verifier: SignatureVerifier | undefined;
-  readonly #waiting: (() => void)[] = [];
-  #nRunning = 0;
 
   constructor(app: App, options: PushOptions) {
     this.#app = app;
-    this.slots = options.slots ?? SLOTS;
+    this.#threads = new HandlerThreads(app);
+    this.#threads.requireModule();
+    this.#shared = new Slots(options.slots ?? SLOTS);
     const secret = secretOf(options);
     const secrets = [...(secret === undefined ? [] : [secret]), ...(options.acceptSecrets ?? [])];
     this.#verifier = secrets.length === 0 ? undefined : new SignatureVerifier(secrets);
@@ -60,7 +64,12 @@ export class PushedCalls {
 
   /** Calls that are here, those that wait included. */
   get load(): number {
-    return this.#nRunning + this.#waiting.length;
+    return [this.#shared, ...this.#own.values()].reduce((sum, slots) => sum + slots.load, 0);
+  }
+
+  /** Calls at once, in the slots of all services. */
+  get capacity(): number {
+    return this.#app.definitions.reduce((sum, one) => sum + (one.options.slots ?? 0), this.#shared.size);
   }
 
   async answer(request: PushedRequest): Promise<PushedAnswer> {
@@ -69,9 +78,8 @@ export class PushedCalls {
     if (request.method !== "POST") return error(405, "a call is a POST");
     const body = await request.body();
     if (body.length > BODY_BYTES_MAX) return error(413, `a call has at most ${BODY_BYTES_MAX} bytes`);
-    const headers = {
-      id: request.header("webhook-id"), timestamp: request.header("webhook-timestamp"), signature: request.header("webhook-signature"),
-    };
+    const [id, timestamp, signature] = ["id", "timestamp", "signature"].map((name) => request.header(`webhook-${name}`));
+    const headers = { id: id ?? null, timestamp: timestamp ?? null, signature: signature ?? null };
     const refusal = this.#verifier?.refusal(headers, body);
     // A retry can help: a secret is replaced at the server and at its workers one after the other.
     if (refusal !== undefined) return { status: 401, body: JSON.stringify({ error: refusal, retryable: true }) };
@@ -82,31 +90,35 @@ export class PushedCalls {
     }
     const pushed = parsed(body);
     if (pushed === undefined) return error(400, "the body is no call: it is an object with input and params");
-    if (this.#waiting.length >= this.slots * WAITING_PER_SLOT) return error(429, `${this.load} calls wait here already`);
-    await this.#takeSlot();
+    const slots = this.#slotsOf(definition);
+    if (slots.isFull) return error(429, `${slots.load} calls wait here already`);
+    await slots.take();
     try {
-      const call = this.#app.call(fieldsOf(service, request, pushed));
-      const hangUp = () => call.stop("canceled");
-      request.signal.addEventListener("abort", hangUp, { once: true });
-      if (request.signal.aborted) hangUp();
-      const outcome = await definition.answer(call, pushed.input ?? null);
-      request.signal.removeEventListener("abort", hangUp);
-      return answerOf(outcome);
+      return await this.#exec(definition, fieldsOf(service, request, pushed), pushed.input ?? null, request.signal);
     } finally {
-      this.#freeSlot();
+      slots.release();
     }
   }
 
-  async #takeSlot(): Promise<void> {
-    if (this.#nRunning >= this.slots) await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    else this.#nRunning += 1;
+  async #exec(
+    definition: ServiceDefinition, fields: CallFields, input: unknown, signal: AbortSignal,
+  ): Promise<PushedAnswer> {
+    const call = this.#app.call(fields);
+    const hangUp = () => call.stop("canceled");
+    signal.addEventListener("abort", hangUp, { once: true });
+    if (signal.aborted) hangUp();
+    const isThreaded = definition.options.thread;
+    const outcome = await (isThreaded ? this.#threads.answer(definition, fields, input, call) : definition.answer(call, input));
+    signal.removeEventListener("abort", hangUp);
+    return answerOf(outcome);
   }
 
-  /** The next call that waits takes the slot over. */
-  #freeSlot(): void {
-    const next = this.#waiting.shift();
-    if (next) next();
-    else this.#nRunning -= 1;
+  #slotsOf(definition: ServiceDefinition): Slots {
+    const size = definition.options.slots;
+    if (size === undefined) return this.#shared;
+    const own = this.#own.get(definition) ?? new Slots(size);
+    this.#own.set(definition, own);
+    return own;
   }
 }
 

@@ -1,4 +1,4 @@
-/** The registration of a push worker: the server learns its address and its services, and its heartbeats keep it alive. */
+/** The registration of a push worker: the server learns its address and its services; heartbeats keep it alive. */
 import type { App } from "../app.ts";
 import { Link } from "../worker/link.ts";
 import { logToStderr, type WorkerLog } from "../worker/logging.ts";
@@ -11,7 +11,7 @@ const SLOTS = 64;
 const LEASE_MS = 30_000;
 
 export interface RegistrationOptions {
-  /** The address at which the server reaches this worker, such as `http://127.0.0.1:9000`; `serve` replaces port 0 by a free one. */
+  /** The address at which the server reaches this worker: `http://127.0.0.1:9000`. `serve` takes a free port for 0. */
   url: string;
   /** The secret under which the server signs its calls; default: `WINDLASS_PUSH_SECRET`. Give it over https only. */
   secret?: string;

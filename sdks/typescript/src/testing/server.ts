@@ -103,11 +103,12 @@ export class Server implements AsyncDisposable {
   }
 }
 
-async function spawnServer(options: ServerOptions, directory: string, listen: string): Promise<{ child: ChildProcess; url: string }> {
+async function spawnServer(
+  options: ServerOptions, directory: string, listen: string,
+): Promise<{ child: ChildProcess; url: string }> {
   const binary = options.binary ?? process.env.WINDLASS ?? "windlass";
-  const args = [
-    "serve", "--listen", listen, "--store", `sqlite:${join(directory, "store.db")}`, "--durability", "fast", ...(options.args ?? []),
-  ];
+  const store = `sqlite:${join(directory, "store.db")}`;
+  const args = ["serve", "--listen", listen, "--store", store, "--durability", "fast", ...(options.args ?? [])];
   const child = spawn(binary, args, {
     cwd: directory, env: { ...process.env, ...options.env }, stdio: ["ignore", "pipe", "pipe"],
   });

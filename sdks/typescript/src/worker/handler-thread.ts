@@ -25,7 +25,8 @@ async function answer({ service, isQueue, fields, input }: ThreadCall): Promise<
     if (early) call.stop(early);
     return definition.answer(call, input);
   }
-  return failureOf(new Error(`the module of the app does not define \`${service}\` when it is loaded: define it at its top level`));
+  const remedy = "define it at the top level of the module of the app";
+  return failureOf(new Error(`the thread knows no service \`${service}\`: ${remedy}`));
 }
 
 parentPort?.on("message", async (message: ToHandlerThread) => {

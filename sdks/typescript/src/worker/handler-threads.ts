@@ -89,8 +89,11 @@ export class HandlerThreads {
   }
 
   #start(): Thread {
+    this.requireModule();
     const thread = new Thread(threadFile("handler-thread.mjs"), { workerData: { module: this.#app.module } });
     this.#all.add(thread);
+    // The link or the HTTP server keeps the process alive, and no idle thread.
+    thread.unref();
     // A thread may end between two calls, and an error of its timers must not end the worker.
     const onEnd = () => {
       this.#all.delete(thread);

@@ -18,7 +18,8 @@ export class ResultQueue {
 
   push(end: EndedJob): void {
     const { length } = end.body;
-    this.#ends.push(length <= END_CHARS_MAX ? end : unsendable(end, `it has ${length} characters, and at most ${END_CHARS_MAX} are sent`));
+    const why = `it has ${length} characters, and at most ${END_CHARS_MAX} are sent`;
+    this.#ends.push(length <= END_CHARS_MAX ? end : unsendable(end, why));
   }
 
   /** Takes the ends of one request; a large end is sent alone. */

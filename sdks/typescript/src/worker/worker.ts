@@ -121,7 +121,8 @@ export class Worker {
       if (this.load > 0) this.#options.log("warn", `${this.load} calls are told to stop: the time of the drain is over`);
       for (const call of this.#calls.values()) call.stop("stopping");
       await pause(LAST_WORDS_MS);
-      if (this.load > 0) this.#options.log("error", `${this.load} calls do not stop: their jobs come back when their leases end`);
+      const left = `${this.load} calls do not stop: their jobs come back when their leases end`;
+      if (this.load > 0) this.#options.log("error", left);
       this.#finish?.();
     }, this.#options.drainMs);
     timer.unref();
