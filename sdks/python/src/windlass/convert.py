@@ -35,7 +35,7 @@ class ConversionError(ValueError):
 def convert(value: Any, wanted: Any, place: str = "$") -> Any:
     """The JSON value as the wanted type; raises `ConversionError` with every wrong place."""
     problems: List[Problem] = []
-    converted = _read(value, wanted, place, problems)
+    converted = read_as(value, wanted, place, problems)
     if problems:
         raise ConversionError(problems)
     return converted
@@ -44,7 +44,7 @@ def convert(value: Any, wanted: Any, place: str = "$") -> Any:
 # Reading
 
 
-def _read(value: Any, wanted: Any, place: str, problems: List[Problem]) -> Any:
+def read_as(value: Any, wanted: Any, place: str, problems: List[Problem]) -> Any:
     if wanted is Any or wanted is object or isinstance(wanted, typing.TypeVar):
         return value
     if wanted is None or wanted is type(None):
@@ -58,7 +58,7 @@ def _read(value: Any, wanted: Any, place: str, problems: List[Problem]) -> Any:
     if not isinstance(wanted, type):
         # A NewType is its supertype for JSON; anything else cannot be checked here.
         supertype = getattr(wanted, "__supertype__", None)
-        return value if supertype is None else _read(value, supertype, place, problems)
+        return value if supertype is None else read_as(value, supertype, place, problems)
     if hasattr(wanted, "model_validate"):
         return _read_pydantic(value, wanted, place, problems)
     if dataclasses.is_dataclass(wanted):
@@ -141,7 +141,7 @@ def _read_generic(value: Any, wanted: Any, origin: Any, place: str, problems: Li
             return value
         return _refuse(place, "one of " + ", ".join(repr(one) for one in arguments), value, problems)
     if getattr(wanted, "__metadata__", None) is not None:
-        return _read(value, arguments[0], place, problems)
+        return read_as(value, arguments[0], place, problems)
     if origin is tuple:
         return _read_tuple(value, arguments, place, problems)
     if isinstance(origin, type) and issubclass(origin, Mapping):
@@ -150,11 +150,11 @@ def _read_generic(value: Any, wanted: Any, origin: Any, place: str, problems: Li
         if not isinstance(value, list):
             return _refuse(place, "an array", value, problems)
         one = arguments[0] if arguments else Any
-        items = [_read(item, one, f"{place}[{i}]", problems) for i, item in enumerate(value)]
+        items = [read_as(item, one, f"{place}[{i}]", problems) for i, item in enumerate(value)]
         if origin in (set, frozenset):
             return origin(items) if not problems else BROKEN
         return items
-    return _read(value, origin, place, problems)
+    return read_as(value, origin, place, problems)
 
 
 def is_union(origin: Any) -> bool:
@@ -170,7 +170,7 @@ def _read_union(value: Any, choices: Tuple[Any, ...], place: str, problems: List
     # An exact kind first: `int | float` keeps an integer, `str | int` a text.
     for choice in sorted(choices, key=lambda choice: type(value) is not choice):
         wrong: List[Problem] = []
-        converted = _read(value, choice, place, wrong)
+        converted = read_as(value, choice, place, wrong)
         if not wrong:
             return converted
         tried.append(wrong)
@@ -199,11 +199,11 @@ def _read_tuple(value: Any, arguments: Tuple[Any, ...], place: str, problems: Li
     if not isinstance(value, list):
         return _refuse(place, "an array", value, problems)
     if len(arguments) == 2 and arguments[1] is Ellipsis:
-        return tuple(_read(item, arguments[0], f"{place}[{i}]", problems) for i, item in enumerate(value))
+        return tuple(read_as(item, arguments[0], f"{place}[{i}]", problems) for i, item in enumerate(value))
     if len(value) != len(arguments):
         problems.append((place, f"expected {len(arguments)} items, got {len(value)}"))
         return BROKEN
-    return tuple(_read(item, arguments[i], f"{place}[{i}]", problems) for i, item in enumerate(value))
+    return tuple(read_as(item, arguments[i], f"{place}[{i}]", problems) for i, item in enumerate(value))
 
 
 def _read_mapping(value: Any, arguments: Tuple[Any, ...], place: str, problems: List[Problem]) -> Any:
@@ -221,8 +221,8 @@ def _read_mapping(value: Any, arguments: Tuple[Any, ...], place: str, problems: 
                 problems.append((inner, "expected an integer as its key"))
                 continue
         elif key_type is not str:
-            name = _read(key, key_type, inner, problems)
-        converted[name] = _read(item, value_type, inner, problems)
+            name = read_as(key, key_type, inner, problems)
+        converted[name] = read_as(item, value_type, inner, problems)
     return converted
 
 
@@ -240,7 +240,7 @@ def _read_dataclass(value: Any, wanted: Any, place: str, problems: List[Problem]
     for field in known:
         inner = member(place, field.name)
         if field.name in value:
-            arguments[field.name] = _read(value[field.name], hints.get(field.name, Any), inner, problems)
+            arguments[field.name] = read_as(value[field.name], hints.get(field.name, Any), inner, problems)
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             problems.append((inner, "is missing"))
     _refuse_unknown(value, [field.name for field in known], place, problems)
@@ -271,7 +271,7 @@ def _read_typed_dict(value: Any, wanted: Any, place: str, problems: List[Problem
         if key not in value:
             problems.append((member(place, key), "is missing"))
     # A typed dict may have more keys than its type names.
-    return {key: _read(one, hints.get(key, Any), member(place, key), problems) for key, one in value.items()}
+    return {key: read_as(one, hints.get(key, Any), member(place, key), problems) for key, one in value.items()}
 
 
 def _read_enum(value: Any, wanted: Any, place: str, problems: List[Problem]) -> Any:
@@ -320,13 +320,13 @@ def _read_scalar_class(value: Any, wanted: Any, place: str, problems: List[Probl
     return BROKEN
 
 
-def _datetime(text: str) -> datetime:
+def read_datetime(text: str) -> datetime:
     # Before 3.11 `fromisoformat` knows no `Z`.
     return datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith(("Z", "z")) else text)
 
 
 _TEXT_CLASSES: Dict[Any, Tuple[str, Callable[[str], Any]]] = {
-    datetime: ("a time (RFC 3339)", _datetime),
+    datetime: ("a time (RFC 3339)", read_datetime),
     date: ("a date", date.fromisoformat),
     time: ("a time of day", time.fromisoformat),
     Decimal: ("a decimal number", Decimal),

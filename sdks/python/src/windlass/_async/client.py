@@ -111,6 +111,10 @@ class AsyncClient:
             raise UnreadableAnswer(f"the answer of /healthz is no JSON: {text[:200]}", status) from None
         return answer
 
+    def interrupt(self) -> None:
+        """Breaks the requests that are under way; each raises `Interrupted`."""
+        self._transport.interrupt()
+
     async def aclose(self) -> None:
         """Closes the open connections."""
         await self._transport.aclose()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from typing import AsyncIterator, Dict, List, Optional, Tuple
+from typing import AsyncIterator, Dict, List, Optional, Set, Tuple
 
 from windlass._wire import ANSWER_TIMEOUT, CONNECT_TIMEOUT, Address, Request, error_of
 from windlass.errors import Interrupted, TimedOut, Unreachable
@@ -79,6 +79,7 @@ class AsyncTransport:
     def __init__(self, address: Address, headers: Dict[str, str], timeout: float = ANSWER_TIMEOUT) -> None:
         self._address, self._headers, self._timeout = address, headers, timeout
         self._idle: List[Connection] = []
+        self._busy: Set[Connection] = set()
         self._tls = ssl.create_default_context() if address.is_tls else None
 
     async def send(self, request: Request) -> Tuple[int, bytes, Optional[str]]:
@@ -86,6 +87,7 @@ class AsyncTransport:
         connection = await self._take()
         base = self._address.base
         is_done = False
+        self._busy.add(connection)
         try:
             status, headers, body = await asyncio.wait_for(
                 self._exchange(connection, request), self._timeout + request.wait
@@ -96,6 +98,7 @@ class AsyncTransport:
         except BROKEN as error:
             raise Interrupted(f"the connection to {base} broke: {error or type(error).__name__}") from None
         finally:
+            self._busy.discard(connection)
             if is_done:
                 self._idle.append(connection)
             else:
@@ -137,6 +140,11 @@ class AsyncTransport:
         except BROKEN as error:
             raise Interrupted(f"the stream of {base} broke: {error or type(error).__name__}") from None
         finally:
+            connection.close()
+
+    def interrupt(self) -> None:
+        """Breaks the requests that are under way."""
+        for connection in list(self._busy):
             connection.close()
 
     async def aclose(self) -> None:

@@ -112,6 +112,10 @@ class Client:
             raise UnreadableAnswer(f"the answer of /healthz is no JSON: {text[:200]}", status) from None
         return answer
 
+    def interrupt(self) -> None:
+        """Breaks the requests that are under way; each raises `Interrupted`."""
+        self._transport.interrupt()
+
     def close(self) -> None:
         """Closes the open connections."""
         self._transport.close()

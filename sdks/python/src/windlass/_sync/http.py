@@ -7,7 +7,7 @@ import select
 import socket
 import ssl
 import threading
-from typing import Dict, Iterator, List, Optional, Tuple, Union
+from typing import Dict, Iterator, List, Optional, Set, Tuple, Union
 
 from windlass._wire import ANSWER_TIMEOUT, CONNECT_TIMEOUT, Address, Request, error_of
 from windlass.errors import Interrupted, TimedOut, Unreachable
@@ -23,6 +23,7 @@ class Transport:
     def __init__(self, address: Address, headers: Dict[str, str], timeout: float = ANSWER_TIMEOUT) -> None:
         self._address, self._headers, self._timeout = address, headers, timeout
         self._idle: List[Connection] = []
+        self._busy: Set[Connection] = set()
         self._lock = threading.Lock()
         self._tls = ssl.create_default_context() if address.is_tls else None
 
@@ -30,6 +31,8 @@ class Transport:
         """Sends a request once; returns the status, the body and `Retry-After`."""
         connection = self._take()
         base = self._address.base
+        with self._lock:
+            self._busy.add(connection)
         try:
             if connection.sock is not None:
                 connection.sock.settimeout(self._timeout + request.wait)
@@ -48,6 +51,9 @@ class Transport:
         except BaseException:
             connection.close()
             raise
+        finally:
+            with self._lock:
+                self._busy.discard(connection)
         if response.will_close:
             connection.close()
         else:
@@ -82,6 +88,17 @@ class Transport:
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
+
+    def interrupt(self) -> None:
+        """Breaks the requests that are under way in other threads."""
+        with self._lock:
+            socks = [connection.sock for connection in self._busy]
+        for sock in socks:
+            try:
+                sock.shutdown(socket.SHUT_RDWR)
+            except (OSError, AttributeError):
+                # It closed by itself meanwhile.
+                pass
 
     def _take(self) -> Connection:
         while True:
