@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
@@ -274,6 +275,15 @@ class Backoff:
         pause = self._next
         self._next = min(pause * 2, self._most)
         return min(max(pause, (error.retry_after if error else None) or 0.0), self._most)
+
+
+def is_readable(sock: Any) -> bool:
+    """Whether an idle connection has something to read: the server closed it, and the end is all that can come."""
+    if hasattr(select, "poll"):
+        poll = select.poll()
+        poll.register(sock.fileno(), select.POLLIN)
+        return bool(poll.poll(0))
+    return bool(select.select([sock.fileno()], [], [], 0)[0])
 
 
 # Event streams

@@ -274,6 +274,24 @@ def _read_typed_dict(value: Any, wanted: Any, place: str, problems: List[Problem
     return {key: read_as(one, hints.get(key, Any), member(place, key), problems) for key, one in value.items()}
 
 
+def takes_objects(wanted: Any) -> bool:
+    """Whether an object of JSON may be a value of a type."""
+    origin = typing.get_origin(wanted)
+    if origin is not None and is_union(origin):
+        return any(takes_objects(one) for one in typing.get_args(wanted))
+    if origin is typing.Literal:
+        return False
+    if getattr(wanted, "__metadata__", None) is not None:
+        return takes_objects(typing.get_args(wanted)[0])
+    kind = origin or getattr(wanted, "__supertype__", wanted)
+    if not isinstance(kind, type) or kind is object:
+        return True
+    if dataclasses.is_dataclass(kind) or hasattr(kind, "model_validate") or issubclass(kind, Mapping):
+        return True
+    is_known = kind in _SIMPLE or kind in _TEXT_CLASSES or kind in (type(None), timedelta)
+    return not is_known and not issubclass(kind, (Enum, Iterable))
+
+
 def _read_enum(value: Any, wanted: Any, place: str, problems: List[Problem]) -> Any:
     for one in wanted:
         if one.value == value and type(one.value) is type(value):

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from windlass._wire import dump, millis
 from windlass.call import Call, Suspended, _current
-from windlass.convert import BROKEN, ConversionError, Problem, read_as, describe, member, type_hints
+from windlass.convert import BROKEN, ConversionError, Problem, read_as, describe, member, takes_objects, type_hints
 from windlass.errors import BadInput, Canceled, Fatal, Temporary
 
 logger = logging.getLogger("windlass.worker")
@@ -25,7 +25,8 @@ Outcome = Dict[str, Any]
 class Handler:
     """A function that serves calls.
 
-    A handler with one parameter gets the whole input as its value. Several parameters are the fields of an input
+    A handler with one parameter gets the whole input as its value; if its type is no object, an object with the name of
+    the parameter as its only field is unpacked. Several parameters are the fields of an input
     object; an input that is no object fills the first one if the others have defaults. A parameter with the
     annotation `Call`, at any place, gets the context.
     """
@@ -94,7 +95,11 @@ class Handler:
             only = self.parameters[0]
             if input is None and only.default is not inspect.Parameter.empty:
                 return {}
-            arguments = {only.name: read_as(input, hints.get(only.name, Any), "$", problems)}
+            hint, place = hints.get(only.name, Any), "$"
+            if isinstance(input, dict) and list(input) == [only.name] and not takes_objects(hint):
+                # A flow gives fields by name; no object could be the value itself.
+                input, place = input[only.name], member("$", only.name)
+            arguments = {only.name: read_as(input, hint, place, problems)}
         else:
             arguments = self._bind_fields(input, hints, problems)
         if problems:

@@ -100,7 +100,8 @@ class Supervisor:
                     for child in self._children:
                         child.again()
         codes = self._end_all()
-        return 0 if all(code == 0 for code in codes) else 1
+        # A process that had not begun to work when the signal came ends by it.
+        return 0 if all(code in (0, -signal.SIGTERM) for code in codes) else 1
 
     def _end_all(self) -> List[int]:
         for child in self._children:

@@ -68,7 +68,7 @@ class AsyncFlowsApi(AsyncApi):
 
     async def versions(self, flow: str) -> AsyncIterator[VersionSummary]:
         """The versions of a flow, newest first."""
-        async for version in self._each(["flows", flow, "versions"]):
+        async for version in self._each(["flows", flow, "versions"], limit=None):
             yield version
 
     async def version(self, flow: str, version: int) -> Version:

@@ -6,7 +6,7 @@ import asyncio
 import ssl
 from typing import AsyncIterator, Dict, List, Optional, Set, Tuple
 
-from windlass._wire import ANSWER_TIMEOUT, CONNECT_TIMEOUT, Address, Request, error_of
+from windlass._wire import ANSWER_TIMEOUT, CONNECT_TIMEOUT, Address, Request, error_of, is_readable
 from windlass.errors import Interrupted, TimedOut, Unreachable
 
 #: Bytes of a line of an answer: an event has a whole entry of a journal on one.
@@ -23,8 +23,11 @@ class Connection:
         self.loop = asyncio.get_running_loop()
 
     def is_usable(self) -> bool:
-        is_open = not self.reader.at_eof() and not self.writer.is_closing()
-        return is_open and self.loop is asyncio.get_running_loop()
+        if self.reader.at_eof() or self.writer.is_closing() or self.loop is not asyncio.get_running_loop():
+            return False
+        # The loop may not have seen yet that the server closed it.
+        sock = self.writer.get_extra_info("socket")
+        return sock is not None and not is_readable(sock)
 
     def close(self) -> None:
         if not self.loop.is_closed():

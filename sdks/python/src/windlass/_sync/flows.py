@@ -69,7 +69,7 @@ class FlowsApi(Api):
 
     def versions(self, flow: str) -> Iterator[VersionSummary]:
         """The versions of a flow, newest first."""
-        for version in self._each(["flows", flow, "versions"]):
+        for version in self._each(["flows", flow, "versions"], limit=None):
             yield version
 
     def version(self, flow: str, version: int) -> Version:

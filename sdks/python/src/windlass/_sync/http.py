@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import http.client
-import select
 import socket
 import ssl
 import threading
 from typing import Dict, Iterator, List, Optional, Set, Tuple, Union
 
-from windlass._wire import ANSWER_TIMEOUT, CONNECT_TIMEOUT, Address, Request, error_of
+from windlass._wire import ANSWER_TIMEOUT, CONNECT_TIMEOUT, Address, Request, error_of, is_readable
 from windlass.errors import Interrupted, TimedOut, Unreachable
 
 Connection = Union[http.client.HTTPConnection, http.client.HTTPSConnection]
@@ -107,7 +106,7 @@ class Transport:
             if connection is None:
                 return self._open(self._timeout)
             # A server that went away closed it: a request on it would break, and might not be repeatable.
-            if connection.sock is not None and not _is_readable(connection.sock):
+            if connection.sock is not None and not is_readable(connection.sock):
                 return connection
             connection.close()
 
@@ -125,11 +124,3 @@ class Transport:
             raise Unreachable(f"{self._address.base} does not answer: {error}") from None
         connection.sock.settimeout(timeout)
         return connection
-
-
-def _is_readable(sock: socket.socket) -> bool:
-    if hasattr(select, "poll"):
-        poll = select.poll()
-        poll.register(sock, select.POLLIN)
-        return bool(poll.poll(0))
-    return bool(select.select([sock], [], [], 0)[0])
