@@ -18,7 +18,12 @@ Name = Callable[[str], str]
 UPPER = {
     "start": "a",
     "nodes": {
-        "a": {"kind": "local", "func": "upper", "prep": {"input_key": "$params.name"}, "post": {"output_key": "name"}}
+        "a": {
+            "kind": "local",
+            "func": "upper",
+            "prep": {"input_key": "$params.name"},
+            "post": {"output_key": "name"},
+        }
     },
     "edges": [],
 }
@@ -64,7 +69,9 @@ def test_flows_have_versions_and_differences(client: Client, name: Name) -> None
         client.flows.create(flow, UPPER)
     with pytest.raises(errors.Invalid) as caught:
         client.flows.create(name("bad"), {"start": "a", "nodes": {"a": {"kind": "chioce"}}})
-    assert caught.value.remedy == "did you mean `choice`?" and caught.value.errors[0]["path"] == "$.nodes.a.kind"
+    assert (
+        caught.value.remedy == "did you mean `choice`?" and caught.value.errors[0]["path"] == "$.nodes.a.kind"
+    )
 
 
 def test_runs_are_signaled_paused_and_canceled(client: Client, name: Name) -> None:

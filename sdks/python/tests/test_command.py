@@ -14,8 +14,8 @@ from typing import Any, Callable, Iterator, List
 import pytest
 
 from windlass import Client
+from windlass.__main__ import main
 from windlass.testing import Server
-from windlass.__main__ import main  # isort: skip
 
 JOBS = """
 import os, time

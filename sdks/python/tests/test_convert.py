@@ -91,14 +91,22 @@ def test_values_become_their_types(value: Any, wanted: Any, converted: Any) -> N
         (None, str, "$: expected a text, got null"),
         (1, bool, "$: expected true or false, got the number 1"),
         ({}, List[int], "$: expected an array, got an object"),
-        ([1, "a", "b"], List[int], "$[1]: expected an integer, got the text 'a'; $[2]: expected an integer, got the text 'b'"),
+        (
+            [1, "a", "b"],
+            List[int],
+            "$[1]: expected an integer, got the text 'a'; $[2]: expected an integer, got the text 'b'",
+        ),
         ({"a b": "x"}, Dict[str, int], "$['a b']: expected an integer, got the text 'x'"),
         ("c", Literal["a", "b"], "$: expected one of 'a', 'b', got the text 'c'"),
         (1, Literal[True], "$: expected one of True, got the number 1"),
         ("green", Color, "$: expected one of 'red', 'blue', got the text 'green'"),
         ([], Union[int, str], "$: expected an integer or a text, got an array"),
         ({"width": "x"}, Optional[Size], "$.width: expected an integer, got the text 'x'"),
-        ({"height": 1, "depth": 2}, Size, "$.width: is missing; $.depth: is unknown; known are width, height"),
+        (
+            {"height": 1, "depth": 2},
+            Size,
+            "$.width: is missing; $.depth: is unknown; known are width, height",
+        ),
         (
             {"name": 1, "sizes": [{"width": None}]},
             Picture,
@@ -133,14 +141,27 @@ def test_pydantic_models_are_read_and_written() -> None:
 
 
 def test_results_become_json() -> None:
-    value = {"size": Size(1), "color": Color.BLUE, "at": datetime(2026, 1, 2), "left": timedelta(seconds=2), "ids": {2}}
-    wanted = b'{"size":{"width":1,"height":10},"color":"blue","at":"2026-01-02T00:00:00","left":2.0,"ids":[2]}'
+    value = {
+        "size": Size(1),
+        "color": Color.BLUE,
+        "at": datetime(2026, 1, 2),
+        "left": timedelta(seconds=2),
+        "ids": {2},
+    }
+    wanted = (
+        b'{"size":{"width":1,"height":10},"color":"blue","at":"2026-01-02T00:00:00","left":2.0,"ids":[2]}'
+    )
     assert dump(value) == wanted
 
 
 @pytest.mark.parametrize(
     ("value", "message"),
-    [(float("nan"), "cannot be sent as JSON"), (b"x", "base64"), (object(), "has no form in JSON"), ("\ud800", "surrogates")],
+    [
+        (float("nan"), "cannot be sent as JSON"),
+        (b"x", "base64"),
+        (object(), "has no form in JSON"),
+        ("\ud800", "surrogates"),
+    ],
 )
 def test_values_without_json_are_refused(value: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):

@@ -26,7 +26,10 @@ def film(name: str) -> Flow:
 def test_the_definition_is_plain() -> None:
     assert film("film").definition() == {
         "form": "dag",
-        "variables": {"text": {"type": "string", "required": True}, "width": {"type": "number", "defaultValue": 80}},
+        "variables": {
+            "text": {"type": "string", "required": True},
+            "width": {"type": "number", "defaultValue": 80},
+        },
         "nodes": [
             {
                 "id": "speak",
@@ -69,7 +72,7 @@ def test_conditions_join() -> None:
     flow = Flow("x", n=int)
     a = flow.call("a", n=1)
     condition = ((a.output.kind == "x") & (a.output["n"] >= 2)) | ~(flow.params.n != 3)
-    assert str(condition) == "(($node.a.output.kind == \"x\") && ($node.a.output.n >= 2)) || (!($var.n != 3))"
+    assert str(condition) == '(($node.a.output.kind == "x") && ($node.a.output.n >= 2)) || (!($var.n != 3))'
     b = flow.call("b", when=condition)
     flow.call("c", when=flow.params.n > 1)
     edges = flow.definition()["edges"]

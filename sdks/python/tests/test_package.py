@@ -20,7 +20,9 @@ def test_generated_files_are_up_to_date() -> None:
     if not (ROOT.parent.parent / "docs" / "errors.md").exists():
         pytest.skip("the sources of the generated files are not beside the package")
     env = {**os.environ, "WINDLASS": binary()}
-    check = subprocess.run([ROOT / "scripts" / "generate", "--check"], capture_output=True, text=True, env=env)
+    check = subprocess.run(
+        [ROOT / "scripts" / "generate", "--check"], capture_output=True, text=True, env=env
+    )
     assert check.returncode == 0, check.stderr
 
 
@@ -55,7 +57,9 @@ def test_the_client_loads_no_event_loop() -> None:
 
 
 def test_the_fixture_of_pytest_starts_a_server(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile("def test_it(windlass_server):\n    assert windlass_server.client.health()['status'] == 'ok'")
+    pytester.makepyfile(
+        "def test_it(windlass_server):\n    assert windlass_server.client.health()['status'] == 'ok'"
+    )
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     pytester._monkeypatch.setenv("PYTHONPATH", env["PYTHONPATH"])
     pytester.runpytest_subprocess("-p", "windlass.pytest_plugin").assert_outcomes(passed=1)

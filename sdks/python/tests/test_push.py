@@ -57,7 +57,11 @@ def wsgi(
 
 
 def asgi(
-    handlers: AsgiHandlers, path: str, body: Any, headers: Optional[Dict[str, str]] = None, gone_after: float = 60.0
+    handlers: AsgiHandlers,
+    path: str,
+    body: Any,
+    headers: Optional[Dict[str, str]] = None,
+    gone_after: float = 60.0,
 ) -> Tuple[int, Any]:
     async def perform() -> Tuple[int, Any]:
         sent: List[Dict[str, Any]] = []
@@ -114,12 +118,19 @@ def test_wsgi_answers_in_the_words_of_the_protocol() -> None:
     handlers = WsgiHandlers(make_app(), secrets=[])
     status, answer, _ = wsgi(handlers, "/exec/shout", {"input": "a"})
     assert (status, answer) == (200, {"result": "A", "logs": [{"level": "info", "message": "shouting"}]})
-    context = {"idempotency_key": "k%20k", "windlass_attempt": "2", "windlass_run": "run_1", "windlass_node": "n"}
+    context = {
+        "idempotency_key": "k%20k",
+        "windlass_attempt": "2",
+        "windlass_run": "run_1",
+        "windlass_node": "n",
+    }
     body = {"input": "x", "params": {"p": 1}, "memo": 7}
     deadline = str(int(time.time() * 1000) + 5000)
     answer = wsgi(handlers, "/exec/a b/c", body, **context, windlass_deadline=deadline)[1]
     assert answer == {"result": "k k 2 run_1 n 7 {'p': 1} True"}
-    assert wsgi(handlers, "/exec/a b/c", {"input": "suspend"})[1] == {"suspend": {"memo": {"n": 1}, "recheck_ms": 2000}}
+    assert wsgi(handlers, "/exec/a b/c", {"input": "suspend"})[1] == {
+        "suspend": {"memo": {"n": 1}, "recheck_ms": 2000}
+    }
     assert wsgi(handlers, "/exec/a b/c", {"input": "fatal"})[1] == {"error": "no", "retryable": False}
     status, answer, headers = wsgi(handlers, "/exec/a b/c", {"input": "temporary"})
     assert (status, answer) == (503, {"error": "busy", "temporary": True}) and headers["Retry-After"] == "2"
@@ -154,7 +165,9 @@ def test_asgi_performs_both_kinds_of_handlers() -> None:
 
 def test_a_closed_connection_cancels_an_async_handler() -> None:
     begun = time.monotonic()
-    answer = asgi(AsgiHandlers(make_app(), secrets=[]), "/exec/a%20b%2Fc", {"input": "slow"}, gone_after=0.1)[1]
+    answer = asgi(AsgiHandlers(make_app(), secrets=[]), "/exec/a%20b%2Fc", {"input": "slow"}, gone_after=0.1)[
+        1
+    ]
     assert "canceled" in answer["error"] and time.monotonic() - begun < 5
 
 

@@ -33,7 +33,9 @@ def test_the_key_is_sent_as_bearer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_names_with_slashes_are_one_segment() -> None:
-    sent = _wire.request("GET", ["flows", "graph/a b"], query={"from": "1&2", "to": None, "x": True, "s": ["a", "b"]})
+    sent = _wire.request(
+        "GET", ["flows", "graph/a b"], query={"from": "1&2", "to": None, "x": True, "s": ["a", "b"]}
+    )
     assert sent.path == "/api/v1/flows/graph%2Fa%20b?from=1%262&x=true&s=a%2Cb"
     assert sent.is_idempotent
 
@@ -84,7 +86,9 @@ def test_every_documented_code_has_its_class() -> None:
         (_wire.error_of(404, b"{}"), True, False),
     ],
 )
-def test_only_harmless_requests_are_repeated(error: errors.ApiError, is_idempotent: bool, is_repeated: bool) -> None:
+def test_only_harmless_requests_are_repeated(
+    error: errors.ApiError, is_idempotent: bool, is_repeated: bool
+) -> None:
     request = _wire.Request("POST", "/", is_idempotent=is_idempotent)
     assert (_wire.pause_before_retry(request, error, 1) is not None) == is_repeated
     assert _wire.pause_before_retry(request, error, _wire.TRIES_MAX) is None
@@ -107,7 +111,9 @@ def test_events_are_read_line_by_line() -> None:
 
 
 def test_jobs_take_durations_and_times() -> None:
-    job = new_job("n", 1, queue="q", run_at=datetime(2026, 1, 2, tzinfo=timezone.utc), retries=3, retry_delay=1.5)
+    job = new_job(
+        "n", 1, queue="q", run_at=datetime(2026, 1, 2, tzinfo=timezone.utc), retries=3, retry_delay=1.5
+    )
     assert job == {
         "name": "n",
         "queue": "q",

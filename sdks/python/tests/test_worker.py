@@ -145,7 +145,9 @@ def test_logs_of_handlers_are_in_the_run(server: Server, app: App, name: Name) -
         run = app.client.start(flow.name)
         run.wait(10)
         lines = list(app.client.runs.logs(run.id, level="warn"))
-        assert [(line["message"], line["data"]["seconds"]) for line in lines] == [("the provider was slow", 41)]
+        assert [(line["message"], line["data"]["seconds"]) for line in lines] == [
+            ("the provider was slow", 41)
+        ]
 
 
 def test_a_blocked_event_loop_loses_no_lease(server: Server, app: App, name: Name) -> None:

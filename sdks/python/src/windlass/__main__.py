@@ -23,17 +23,29 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"windlass {__version__}")
     commands = top.add_subparsers(dest="command", required=True)
     worker = commands.add_parser(
-        "worker", help="serve the services of an application", description="Serves the services of an application."
+        "worker",
+        help="serve the services of an application",
+        description="Serves the services of an application.",
     )
     worker.add_argument("app", help="the application: MODULE:NAME, for example jobs:app")
     worker.add_argument("--slots", type=positive, default=16, help="concurrent calls of a process (16)")
-    worker.add_argument("--reload", action="store_true", help="start again when a .py file below this directory changes")
-    worker.add_argument("--drain", type=seconds, default=25.0, metavar="SECONDS", help="time of open calls at the end (25)")
+    worker.add_argument(
+        "--reload", action="store_true", help="start again when a .py file below this directory changes"
+    )
+    worker.add_argument(
+        "--drain", type=seconds, default=25.0, metavar="SECONDS", help="time of open calls at the end (25)"
+    )
     worker.add_argument("--max-calls", type=positive, metavar="N", help="start a new process after N calls")
     worker.add_argument("--processes", type=positive, default=1, metavar="N", help="worker processes (1)")
-    worker.add_argument("--lease", type=seconds, default=30.0, metavar="SECONDS", help="length of a lease (30)")
-    worker.add_argument("--id", metavar="ID", help="the id of the worker (the host, the process and a random part)")
-    worker.add_argument("--server", metavar="URL", help="the server (WINDLASS_SERVER, or http://127.0.0.1:8070)")
+    worker.add_argument(
+        "--lease", type=seconds, default=30.0, metavar="SECONDS", help="length of a lease (30)"
+    )
+    worker.add_argument(
+        "--id", metavar="ID", help="the id of the worker (the host, the process and a random part)"
+    )
+    worker.add_argument(
+        "--server", metavar="URL", help="the server (WINDLASS_SERVER, or http://127.0.0.1:8070)"
+    )
     worker.add_argument("--log-level", default="info", choices=["debug", "info", "warning", "error"])
     worker.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     return top
@@ -65,11 +77,17 @@ def load(name: str) -> App:
     except ModuleNotFoundError as error:
         if error.name is None or not (module_name + ".").startswith(error.name + "."):
             raise
-        raise SystemExit(f"there is no module `{module_name}` here: write MODULE:NAME, for example jobs:app") from None
+        raise SystemExit(
+            f"there is no module `{module_name}` here: write MODULE:NAME, for example jobs:app"
+        ) from None
     found = getattr(module, attribute or "app", None)
     if not isinstance(found, App):
         applications = [key for key, value in vars(module).items() if isinstance(value, App)]
-        hint = f"did you mean {module_name}:{applications[0]}?" if applications else "create one with `app = App()`"
+        hint = (
+            f"did you mean {module_name}:{applications[0]}?"
+            if applications
+            else "create one with `app = App()`"
+        )
         raise SystemExit(f"`{module_name}` has no application `{attribute or 'app'}`: {hint}")
     return found
 

@@ -130,7 +130,7 @@ def _query_value(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, (list, tuple)):
         return ",".join(_query_value(one) for one in value)
-    return moment(value) if isinstance(value, datetime) else str(value)
+    return str(moment(value)) if isinstance(value, datetime) else str(value)
 
 
 def dump(value: Any) -> bytes:
@@ -138,7 +138,9 @@ def dump(value: Any) -> bytes:
     from windlass.convert import plain
 
     try:
-        return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=plain).encode()
+        return json.dumps(
+            value, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=plain
+        ).encode()
     except ValueError as error:
         # NaN, infinities and half surrogate pairs are no JSON.
         raise ValueError(f"the value cannot be sent as JSON: {error}") from None
@@ -230,7 +232,14 @@ def _seconds_of(text: Optional[str]) -> Optional[float]:
 
 
 def _class_of(status: int) -> Any:
-    classes = {401: Unauthorized, 403: Forbidden, 404: NotFound, 409: Conflict, 429: TooBusy, 503: Unavailable}
+    classes = {
+        401: Unauthorized,
+        403: Forbidden,
+        404: NotFound,
+        409: Conflict,
+        429: TooBusy,
+        503: Unavailable,
+    }
     return classes.get(status, ServerError if status >= 500 else Invalid)
 
 
@@ -259,7 +268,7 @@ def pause_before_retry(request: Request, error: ApiError, n_tries: int) -> Optio
     if not had_no_effect and not (may_repeat and request.is_idempotent):
         return None
     pause = RETRY_DELAY * 2 ** (n_tries - 1)
-    return min(max(pause, error.retry_after or 0.0), RETRY_DELAY_MAX)
+    return float(min(max(pause, error.retry_after or 0.0), RETRY_DELAY_MAX))
 
 
 class Backoff:

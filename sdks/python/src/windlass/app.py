@@ -26,7 +26,9 @@ R = TypeVar("R")
 class Service(Generic[P, R]):
     """A handler that stays the function it was, and can also be sent as a job."""
 
-    def __init__(self, app: App, function: Callable[..., R], name: str, slots: Optional[int], queue: str) -> None:
+    def __init__(
+        self, app: App, function: Callable[..., R], name: str, slots: Optional[int], queue: str
+    ) -> None:
         self.app, self.name, self.slots, self.queue = app, name, slots, queue
         self.handler = Handler(function, name)
         self._options: Dict[str, Any] = {}
@@ -53,7 +55,9 @@ class Service(Generic[P, R]):
 
     def send(self, *args: P.args, **kwargs: P.kwargs) -> Job:
         """Creates a job for this service; wrong arguments raise an error here."""
-        return self.app.client.jobs.create(self.name, self.handler.payload(args, kwargs), **self._job_options())
+        return self.app.client.jobs.create(
+            self.name, self.handler.payload(args, kwargs), **self._job_options()
+        )
 
     async def send_async(self, *args: P.args, **kwargs: P.kwargs) -> AsyncJob:
         """The same as `send`, for async code."""
@@ -70,7 +74,9 @@ class App:
     `server` defaults to WINDLASS_SERVER, then to http://127.0.0.1:8070, and `key` to WINDLASS_KEY.
     """
 
-    def __init__(self, server: Optional[str] = None, key: Optional[str] = None, *, actor: Optional[str] = None) -> None:
+    def __init__(
+        self, server: Optional[str] = None, key: Optional[str] = None, *, actor: Optional[str] = None
+    ) -> None:
         self.server, self.key, self.actor = server, key, actor
         self.services: Dict[str, Service[Any, Any]] = {}
         #: Handlers of whole queues, whatever the names of their jobs.

@@ -279,7 +279,7 @@ class Outdated(Conflict):
     """
 
 
-class Conflict(Conflict):
+class ConflictError(Conflict):
     """The stored state forbids the request. The detail has the reason."""
 
 
@@ -438,7 +438,7 @@ BY_CODE: Dict[str, Type[ApiError]] = {
     "of_parent": OfParent,
     "ambiguous_id": AmbiguousId,
     "outdated": Outdated,
-    "conflict": Conflict,
+    "conflict": ConflictError,
     "too_large": TooLarge,
     "too_many_values": TooManyValues,
     "unsupported_media": UnsupportedMedia,

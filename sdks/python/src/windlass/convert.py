@@ -186,7 +186,14 @@ def _read_union(value: Any, choices: Tuple[Any, ...], place: str, problems: List
     return _refuse(place, names, value, problems)
 
 
-_NAMES = {str: "a text", int: "an integer", float: "a number", bool: "true or false", list: "an array", dict: "an object"}
+_NAMES = {
+    str: "a text",
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+    list: "an array",
+    dict: "an object",
+}
 
 
 def name_of(wanted: Any) -> str:
@@ -253,10 +260,14 @@ def _read_dataclass(value: Any, wanted: Any, place: str, problems: List[Problem]
         return BROKEN
 
 
-def _refuse_unknown(value: Mapping[str, Any], known: Sequence[str], place: str, problems: List[Problem]) -> None:
+def _refuse_unknown(
+    value: Mapping[str, Any], known: Sequence[str], place: str, problems: List[Problem]
+) -> None:
     for key in value:
         if key not in known:
-            problems.append((member(place, str(key)), "is unknown; known are " + (", ".join(known) or "no fields")))
+            problems.append(
+                (member(place, str(key)), "is unknown; known are " + (", ".join(known) or "no fields"))
+            )
 
 
 def is_typed_dict(wanted: Any) -> bool:
@@ -271,7 +282,9 @@ def _read_typed_dict(value: Any, wanted: Any, place: str, problems: List[Problem
         if key not in value:
             problems.append((member(place, key), "is missing"))
     # A typed dict may have more keys than its type names.
-    return {key: read_as(one, hints.get(key, Any), member(place, key), problems) for key, one in value.items()}
+    return {
+        key: read_as(one, hints.get(key, Any), member(place, key), problems) for key, one in value.items()
+    }
 
 
 def takes_objects(wanted: Any) -> bool:
@@ -334,7 +347,9 @@ def _read_scalar_class(value: Any, wanted: Any, place: str, problems: List[Probl
     # A class of the user without a form in JSON takes the value as it is, or refuses it.
     if isinstance(value, wanted):
         return value
-    problems.append((place, f"`{wanted.__name__}` has no form in JSON: use a dataclass, a typed dict or a pydantic model"))
+    problems.append(
+        (place, f"`{wanted.__name__}` has no form in JSON: use a dataclass, a typed dict or a pydantic model")
+    )
     return BROKEN
 
 

@@ -26,8 +26,8 @@ __all__ = [
     "TooBusy",
     "Unauthorized",
     "Unavailable",
-    "UnreadableAnswer",
     "Unreachable",
+    "UnreadableAnswer",
     "WindlassError",
 ]
 
@@ -154,7 +154,9 @@ class RunFailed(WindlassError):
     def __init__(self, run: Dict[str, Any]) -> None:
         error = run.get("error") or {}
         node = f" at node `{error['node']}`" if error.get("node") else ""
-        super().__init__(f"{run.get('id')} is {run.get('status')}{node}: {error.get('message') or 'no error given'}")
+        super().__init__(
+            f"{run.get('id')} is {run.get('status')}{node}: {error.get('message') or 'no error given'}"
+        )
         self.run = run
 
 
@@ -163,7 +165,9 @@ class JobFailed(WindlassError):
 
     def __init__(self, job: Dict[str, Any]) -> None:
         error = job.get("error") or {}
-        super().__init__(f"{job.get('id')} is {job.get('status')}: {error.get('message') or 'no error given'}")
+        super().__init__(
+            f"{job.get('id')} is {job.get('status')}: {error.get('message') or 'no error given'}"
+        )
         self.job = job
 
 

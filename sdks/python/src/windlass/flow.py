@@ -47,7 +47,9 @@ class Reference:
             raise TypeError(f"a reference takes a number or a name, not {key!r}")
         if isinstance(key, int):
             if key < 0:
-                raise IndexError("a reference counts from the front: the server knows the length, not the builder")
+                raise IndexError(
+                    "a reference counts from the front: the server knows the length, not the builder"
+                )
             return Reference(f"{self._path}[{key}]", self._node)
         if not _NAME.match(key):
             raise ValueError(f"a reference cannot have the field {key!r}: use letters, digits, _ and -")
@@ -111,7 +113,9 @@ class Condition:
         return Condition(f"!({self.text})", self.nodes)
 
     def __bool__(self) -> bool:
-        raise TypeError(f"`{self.text}` is decided when the flow runs: join conditions with & and |, not with and and or")
+        raise TypeError(
+            f"`{self.text}` is decided when the flow runs: join conditions with & and |, not with and and or"
+        )
 
     def __str__(self) -> str:
         return self.text
@@ -183,11 +187,15 @@ class Flow:
         """References to the parameters: `flow.params.text`."""
         return _Params(self)
 
-    def param(self, name: str, kind: Any = str, *, default: Any = None, required: Optional[bool] = None) -> Reference:
+    def param(
+        self, name: str, kind: Any = str, *, default: Any = None, required: Optional[bool] = None
+    ) -> Reference:
         """Declares a parameter; one without a default is required."""
         word = _TYPES.get(kind, kind)
         if not isinstance(word, str):
-            raise TypeError(f"parameter `{name}` has the type {kind!r}: use str, int, float, bool, dict, list or 'url'")
+            raise TypeError(
+                f"parameter `{name}` has the type {kind!r}: use str, int, float, bool, dict, list or 'url'"
+            )
         declared: Dict[str, Any] = {"type": word}
         if default is not None:
             declared["defaultValue"] = default
@@ -253,7 +261,9 @@ class Flow:
             raise ValueError(f"flow `{self.name}` has a node `{id}` already")
         used: List[str] = []
         plain = _plain(config or {}, used)
-        node = Node(self, id, {"id": id, "type": type, **({"config": plain} if plain else {}), **_plain(fields, used)})
+        node = Node(
+            self, id, {"id": id, "type": type, **({"config": plain} if plain else {}), **_plain(fields, used)}
+        )
         followed = [after] if isinstance(after, Node) else list(after)
         before = [one.id for one in followed] + used
         if when is not None:
@@ -288,13 +298,21 @@ class Flow:
         return self.node(id, "approval", config, after=after, when=when)
 
     def signal(
-        self, id: str, key: str, /, *, timeout: Optional[Duration] = None, after: Union[Node, Sequence[Node]] = ()
+        self,
+        id: str,
+        key: str,
+        /,
+        *,
+        timeout: Optional[Duration] = None,
+        after: Union[Node, Sequence[Node]] = (),
     ) -> Node:
         """Adds a wait for a signal; `.output` is its value."""
         config = {"params": present(signal_key=key, timeout_ms=millis(timeout))}
         return self.node(id, "wait_event", config, after=after)
 
-    def run(self, id: str, flow: Union[str, Flow], /, *, after: Union[Node, Sequence[Node]] = (), **params: Any) -> Node:
+    def run(
+        self, id: str, flow: Union[str, Flow], /, *, after: Union[Node, Sequence[Node]] = (), **params: Any
+    ) -> Node:
         """Adds a run of another flow, which gets these params."""
         name = flow.name if isinstance(flow, Flow) else flow
         return self.node(id, "flow_ref", {"flow": name, "params": params}, after=after)
@@ -325,7 +343,9 @@ class Flow:
             left = {source for source, _ in self._edges}
             leaves = [id for id in self.nodes if id not in left]
             edges += [{"source": one, "target": end} for one in dict.fromkeys(used + leaves)]
-        more = present(description=self.description, variables=self.variables or None, on_failure=self.on_failure)
+        more = present(
+            description=self.description, variables=self.variables or None, on_failure=self.on_failure
+        )
         return {"form": "dag", **more, "nodes": nodes, "edges": edges}
 
     def validate(self, client: Client) -> Validation:

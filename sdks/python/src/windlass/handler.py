@@ -10,7 +10,16 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from windlass._wire import dump, millis
 from windlass.call import Call, Suspended, _current
-from windlass.convert import BROKEN, ConversionError, Problem, read_as, describe, member, takes_objects, type_hints
+from windlass.convert import (
+    BROKEN,
+    ConversionError,
+    Problem,
+    describe,
+    member,
+    read_as,
+    takes_objects,
+    type_hints,
+)
 from windlass.errors import BadInput, Canceled, Fatal, Temporary
 
 logger = logging.getLogger("windlass.worker")
@@ -43,12 +52,16 @@ class Handler:
         self._takes_rest = False
         for parameter in signature.parameters.values():
             if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-                raise TypeError(f"`{name}` has *{parameter.name}: an input is one value or an object of fields")
+                raise TypeError(
+                    f"`{name}` has *{parameter.name}: an input is one value or an object of fields"
+                )
             if parameter.kind is inspect.Parameter.VAR_KEYWORD:
                 self._takes_rest = True
             elif parameter.name != self._call_name:
                 if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
-                    raise TypeError(f"`{name}` has the positional parameter {parameter.name}: give it by name")
+                    raise TypeError(
+                        f"`{name}` has the positional parameter {parameter.name}: give it by name"
+                    )
                 self.parameters.append(parameter)
 
     @property
@@ -73,7 +86,9 @@ class Handler:
             if key in given:
                 raise TypeError(f"`{self.name}` got two values for `{key}`")
             if key not in names and not self._takes_rest:
-                raise TypeError(f"`{self.name}` has no parameter `{key}`; it has {', '.join(names) or 'none'}")
+                raise TypeError(
+                    f"`{self.name}` has no parameter `{key}`; it has {', '.join(names) or 'none'}"
+                )
             given[key] = value
         if self.is_whole:
             only = self.parameters[0]

@@ -98,7 +98,9 @@ class HeldCalls:
 class LeaseKeeper:
     """Extends leases at a third of their length, and passes on cancels and deadlines."""
 
-    def __init__(self, client: Client, held: HeldCalls, lease: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, client: Client, held: HeldCalls, lease: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._client, self._held, self._lease, self._clock = client, held, lease, clock
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="windlass-leases", daemon=True)

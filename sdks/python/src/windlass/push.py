@@ -17,8 +17,21 @@ import json
 import math
 import os
 import time
-from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 from http.client import responses
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Awaitable,
+    Callable,
+    Dict,
+    Iterable,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+)
 from urllib.parse import quote, unquote
 
 from windlass._sync.client import Client
@@ -74,13 +87,17 @@ class SignatureCheck:
         id, timestamp = headers.get("webhook-id"), headers.get("webhook-timestamp")
         given = headers.get("webhook-signature")
         if not id or not timestamp or not given:
-            raise BadSignature("the request is not signed: webhook-id, webhook-timestamp or webhook-signature is missing")
+            raise BadSignature(
+                "the request is not signed: webhook-id, webhook-timestamp or webhook-signature is missing"
+            )
         try:
             distance = abs((time.time() if now is None else now) - int(timestamp))
         except ValueError:
             raise BadSignature(f"webhook-timestamp {timestamp[:40]!r} is no time in seconds") from None
         if distance > self._tolerance:
-            raise BadSignature(f"the signature is {distance:.0f} s away from the clock here: check both clocks")
+            raise BadSignature(
+                f"the signature is {distance:.0f} s away from the clock here: check both clocks"
+            )
         wanted = [sign(key, id, timestamp, body) for key in self._keys]
         for part in given.split():
             version, _, value = part.partition(",")
@@ -113,7 +130,12 @@ class PushHandlers:
     """The part that WSGI and ASGI share: from a request to a call, and from its end to an answer."""
 
     def __init__(
-        self, app: App, *, secrets: Optional[Sequence[str]] = None, prefix: str = "", tolerance: float = TOLERANCE
+        self,
+        app: App,
+        *,
+        secrets: Optional[Sequence[str]] = None,
+        prefix: str = "",
+        tolerance: float = TOLERANCE,
     ) -> None:
         if secrets is None:
             given = os.environ.get("WINDLASS_PUSH_SECRET", "")
@@ -187,7 +209,7 @@ def _push_body(outcome: Outcome) -> Dict[str, Any]:
     if outcome["outcome"] == "suspended":
         suspend = {key: outcome[key] for key in ("memo", "recheck_ms") if key in outcome}
         return {"suspend": suspend, **more}
-    fields = {key: outcome[key] for key in ("retryable", "temporary") if key in outcome}
+    fields: Dict[str, Any] = {key: outcome[key] for key in ("retryable", "temporary") if key in outcome}
     return {"error": outcome["error"], **fields, **more}
 
 
@@ -195,13 +217,14 @@ def _problem(status: int, detail: str) -> Answer:
     return Answer(status, json.dumps({"error": detail, "retryable": status >= 500}).encode())
 
 
-
 class WsgiHandlers(PushHandlers):
     """A WSGI application that performs the calls of an `App`; async handlers run in a loop of their own."""
 
     def __call__(self, environ: Dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         headers = {
-            key[5:].replace("_", "-").lower(): value for key, value in environ.items() if key.startswith("HTTP_")
+            key[5:].replace("_", "-").lower(): value
+            for key, value in environ.items()
+            if key.startswith("HTTP_")
         }
         length = environ.get("CONTENT_LENGTH") or "0"
         n_bytes = int(length) if length.isdigit() else 0
@@ -242,7 +265,9 @@ class AsgiHandlers(PushHandlers):
             return
         if scope["type"] != "http":
             raise RuntimeError(f"calls come by HTTP, not by {scope['type']}")
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        headers = {
+            name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
+        }
         body = await _body(receive)
         path = scope.get("raw_path", b"").split(b"?")[0].decode("latin-1") or scope["path"]
         if body is None:
@@ -262,7 +287,9 @@ class AsgiHandlers(PushHandlers):
         if handler.is_async:
             work = asyncio.ensure_future(handler.answer_async(call))
         else:
-            work = asyncio.ensure_future(asyncio.get_running_loop().run_in_executor(None, handler.answer, call))
+            work = asyncio.ensure_future(
+                asyncio.get_running_loop().run_in_executor(None, handler.answer, call)
+            )
         gone = asyncio.ensure_future(_disconnect(receive))
         try:
             await asyncio.wait([work, gone], return_when=asyncio.FIRST_COMPLETED)

@@ -91,7 +91,9 @@ class LoopRunner:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._run, args=(self._loop,), name="windlass-loop", daemon=True).start()
+                threading.Thread(
+                    target=self._run, args=(self._loop,), name="windlass-loop", daemon=True
+                ).start()
             return self._loop
 
     @staticmethod

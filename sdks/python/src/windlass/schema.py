@@ -7,8 +7,10 @@ from typing import Any, Dict, List, Literal, Optional, TypedDict, Union
 __all__ = [
     "About",
     "AccountInfo",
+    "ApprovalInfo",
     "AttemptHead",
     "AttentionItem",
+    "AuditLine",
     "BackoffKind",
     "BranchCounts",
     "Budget",
@@ -35,6 +37,7 @@ __all__ = [
     "DeadLetter",
     "DeadLetterGroupInfo",
     "DeadLetterGroups",
+    "DeadLetterItem",
     "DeadLetterRefusal",
     "DeadLettersMoved",
     "DeadLettersOfDeadLetterItem",
@@ -54,6 +57,7 @@ __all__ = [
     "DryRunNode",
     "DstRule",
     "DurationPercentiles",
+    "ExampleInfo",
     "ExampleNames",
     "ExamplesLoaded",
     "ExpandResponse",
@@ -79,6 +83,7 @@ __all__ = [
     "GraphEdgeWhen",
     "GraphNode",
     "GraphNodeKind",
+    "Health",
     "InstantiateRequest",
     "JobAttempt",
     "JobCost",
@@ -112,6 +117,7 @@ __all__ = [
     "ListOfVersionSummary",
     "LoadInfo",
     "LogLevel",
+    "LogLine",
     "MissedSlot",
     "NewAccount",
     "NewJob",
@@ -121,6 +127,7 @@ __all__ = [
     "NewTask",
     "NextRuns",
     "NoBody",
+    "NodeAttemptInfo",
     "NodeChange",
     "NodeDurations",
     "NodeInfo",
@@ -135,7 +142,6 @@ __all__ = [
     "ParallelismInfo",
     "ParallelismLevel",
     "ParentCall",
-    "PlatformProblem",
     "PriceDeleted",
     "PriceInfo",
     "ProblemDetails",
@@ -150,6 +156,7 @@ __all__ = [
     "Queues",
     "RateLimit",
     "Rates",
+    "Readiness",
     "RedisStatsInfo",
     "RefusedWorker",
     "ReplayDeadLetters",
@@ -235,6 +242,23 @@ class AccountInfo(TypedDict):
     name: str
 
 
+class _ApprovalInfoRequired(TypedDict):
+    assignees: List[str]
+    flow: str
+    node: str
+    run: str
+
+
+class ApprovalInfo(_ApprovalInfoRequired, total=False):
+    """Something that waits for a person."""
+
+    form: Any
+    input: Any
+    since: Optional[Time]
+    title: Optional[str]
+    until: Optional[Time]
+
+
 class _AttemptHeadRequired(TypedDict):
     attempt: int
     input: ValueHead
@@ -271,6 +295,26 @@ class AttentionItem(_AttentionItemRequired, total=False):
     command: Optional[str]
     count: Optional[int]
     since: Optional[Time]
+
+
+class _AuditLineRequired(TypedDict):
+    at: Time
+    method: str
+    path: str
+    result: str
+    seq: int
+    status: int
+    subject: str
+    what: str
+    who: str
+
+
+class AuditLine(_AuditLineRequired, total=False):
+    """A change that a client requested. Never changed, never deleted."""
+
+    code: Optional[str]
+    ip: Optional[str]
+    reason: Optional[str]
 
 
 BackoffKind = Literal["fixed", "exponential"]
@@ -528,6 +572,9 @@ class DeadLetterGroups(TypedDict):
     queue: str
 
 
+DeadLetterItem = Union[str, "DeadLetter"]
+
+
 class DeadLetterRefusal(TypedDict):
     """A dead letter that stays as it is."""
 
@@ -708,6 +755,13 @@ class DurationPercentiles(TypedDict, total=False):
     p50: Optional[int]
     p95: Optional[int]
     p99: Optional[int]
+
+
+class ExampleInfo(TypedDict):
+    """An example flow of the program."""
+
+    loaded: bool
+    name: str
 
 
 class ExampleNames(TypedDict, total=False):
@@ -923,6 +977,16 @@ class GraphNode(_GraphNodeRequired, total=False):
 
 
 GraphNodeKind = Literal["call", "flow", "choice", "parallel", "foreach", "subflow", "loop", "branch", "timer", "signal", "approval", "compute", "pass", "return", "end"]
+
+
+class _HealthRequired(TypedDict):
+    status: str
+
+
+class Health(_HealthRequired, total=False):
+    """The server is there."""
+
+    version: str
 
 
 class _InstantiateRequestRequired(TypedDict):
@@ -1291,6 +1355,21 @@ class LoadInfo(_LoadInfoRequired, total=False):
 LogLevel = Literal["info", "warn", "error"]
 
 
+class _LogLineRequired(TypedDict):
+    at: Time
+    level: LogLevel
+    message: str
+
+
+class LogLine(_LogLineRequired, total=False):
+    """One line of a run's log: an event in words, or a line from a worker."""
+
+    data: Any
+    fence: Optional[int]
+    node: Optional[str]
+    title: Optional[str]
+
+
 class MissedSlot(TypedDict):
     """A slot that should have started something."""
 
@@ -1397,6 +1476,29 @@ class NextRuns(TypedDict):
 
 
 NoBody = Dict[str, Any]
+
+
+class _NodeAttemptInfoRequired(TypedDict):
+    attempt: int
+    node: str
+    started_at: Time
+    status: str
+    visit: int
+
+
+class NodeAttemptInfo(_NodeAttemptInfoRequired, total=False):
+    """One attempt at a node."""
+
+    action: Optional[str]
+    branch: Optional[str]
+    error: Optional[FaultInfo]
+    fence: Optional[int]
+    finished_at: Optional[Time]
+    input: Any
+    kind: str
+    output: Any
+    service: Optional[str]
+    worker: Optional[str]
 
 
 class NodeChange(TypedDict):
@@ -1539,28 +1641,6 @@ class ParentCall(TypedDict):
     run: str
 
 
-class _ProblemDetailsRequired(TypedDict):
-    code: str
-    detail: str
-    status: int
-    title: str
-    type: str
-
-
-class ProblemDetails(_ProblemDetailsRequired, total=False):
-    """Why a request was not fulfilled."""
-
-    errors: List[FieldError]
-
-
-class PlatformProblem(ProblemDetails):
-    """A problem on the queue platform surface: the text that its clients know, and the fields of a
-    problem.
-    """
-
-    error: str
-
-
 class PriceDeleted(TypedDict):
     """A price that is no more."""
 
@@ -1580,6 +1660,20 @@ class PriceInfo(_PriceInfoRequired, total=False):
     """The price of a service."""
 
     actual_units: Any
+
+
+class _ProblemDetailsRequired(TypedDict):
+    code: str
+    detail: str
+    status: int
+    title: str
+    type: str
+
+
+class ProblemDetails(_ProblemDetailsRequired, total=False):
+    """Why a request was not fulfilled."""
+
+    errors: List[FieldError]
 
 
 ProblemSeverity = Literal["error", "warning"]
@@ -1696,6 +1790,20 @@ class Rates(TypedDict):
     failed: float
     started: float
     succeeded: float
+
+
+class _ReadinessRequired(TypedDict):
+    ready: bool
+    timestamp: Time
+
+
+class Readiness(_ReadinessRequired, total=False):
+    """Whether the server takes work."""
+
+    clock_skew_ms: int
+    redis: Optional[RedisStatsInfo]
+    troubles: List[str]
+    warnings: List[str]
 
 
 class RedisStatsInfo(TypedDict):

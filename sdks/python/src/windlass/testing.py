@@ -1,9 +1,9 @@
 """The test kit: a real server on an empty store, workers beside it, and calls of handlers without a server.
 
-    with Server() as server, server.worker(app):
-        assert resize.send("cat.png").wait(10) == "cat.png at 80"
+with Server() as server, server.worker(app):
+    assert resize.send("cat.png").wait(10) == "cat.png at 80"
 
-    assert call(resize, {"file": "cat.png"}) == "cat.png at 80"
+assert call(resize, {"file": "cat.png"}) == "cat.png at 80"
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ def binary() -> str:
     named = os.environ.get("WINDLASS")
     found = named or shutil.which("windlass")
     if not found:
-        raise FileNotFoundError("there is no `windlass` on the path: install the server, or name the binary by WINDLASS")
+        raise FileNotFoundError(
+            "there is no `windlass` on the path: install the server, or name the binary by WINDLASS"
+        )
     if not os.access(found, os.X_OK):
         raise FileNotFoundError(f"WINDLASS is {found}, which is no program")
     return found
@@ -198,7 +200,11 @@ def call(
     from windlass._wire import dump
     from windlass.app import Service
 
-    served = handler.handler if isinstance(handler, Service) else Handler(handler, getattr(handler, "__name__", "handler"))
+    served = (
+        handler.handler
+        if isinstance(handler, Service)
+        else Handler(handler, getattr(handler, "__name__", "handler"))
+    )
     made = Call(
         served.name,
         json.loads(dump(input)),

@@ -70,7 +70,11 @@ class Worker:
         self._forced = threading.Event()
         self._is_started = False
         self._loop = LoopRunner()
-        budget = None if max_calls is None else CallBudget(max_calls, lambda: self.stop("all its calls are claimed"))
+        budget = (
+            None
+            if max_calls is None
+            else CallBudget(max_calls, lambda: self.stop("all its calls are claimed"))
+        )
         self._pools = [self._pool(settings) for settings in self._shares(slots, budget)]
         # An answer that comes after the lease is of no use.
         keeper_client = self._client(timeout=max(1.0, min(10.0, lease / 3)))
@@ -106,7 +110,9 @@ class Worker:
         return shares
 
     def _pool(self, settings: PoolSettings) -> Pool:
-        return Pool(self.app, self._client(), self._client(), settings, self.held, self._loop, self.stop, self._lose)
+        return Pool(
+            self.app, self._client(), self._client(), settings, self.held, self._loop, self.stop, self._lose
+        )
 
     def start(self) -> Worker:
         """Begins to work in threads; returns at once."""
@@ -185,7 +191,10 @@ class Worker:
         self._take_signals()
         self.start()
         logger.info(
-            "worker %s serves %s at %s", self.id, ", ".join(self.app.names + sorted(self.app.queues)), self.app.client.server
+            "worker %s serves %s at %s",
+            self.id,
+            ", ".join(self.app.names + sorted(self.app.queues)),
+            self.app.client.server,
         )
         # A wait without a time would not let signal handlers run on every platform.
         while not self._stopping.wait(0.5):

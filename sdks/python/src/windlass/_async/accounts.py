@@ -16,7 +16,9 @@ class AsyncAccountsApi(AsyncApi):
 
     async def open(self, account: str, name: Optional[str] = None) -> AccountInfo:
         """Opens an account, or finds the one that is there."""
-        info: AccountInfo = await self._post(["accounts"], {"id": account, **present(name=name)}, idempotent=True)
+        info: AccountInfo = await self._post(
+            ["accounts"], {"id": account, **present(name=name)}, idempotent=True
+        )
         return info
 
     async def list(self) -> AsyncIterator[AccountInfo]:

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 class AsyncCallsApi(AsyncApi):
     """Reports the ends of suspended calls, under the whole id from `call.call`."""
 
-    async def report(self, call: str, result: Any = None, *, logs: Optional[List[Any]] = None) -> LeaseVerdict:
+    async def report(
+        self, call: str, result: Any = None, *, logs: Optional[List[Any]] = None
+    ) -> LeaseVerdict:
         """Ends a suspended call with a result; an identical repetition is `ok` again.
 
         Raises `Conflict` if the call ended in another way.

@@ -79,7 +79,9 @@ class AsyncClient:
         status, answer, _ = await self._transport.send(_wire.Request(method.upper(), path, encoded))
         return status, answer.decode("utf-8", "replace")
 
-    async def events(self, request: _wire.Request, after: Optional[str] = None) -> AsyncIterator[_wire.ServerEvent]:
+    async def events(
+        self, request: _wire.Request, after: Optional[str] = None
+    ) -> AsyncIterator[_wire.ServerEvent]:
         """The events of a stream; it opens the stream again for ever when it breaks, after the last event it saw."""
         backoff = _wire.Backoff()
         has_answered = False

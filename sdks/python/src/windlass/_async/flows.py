@@ -45,10 +45,14 @@ class AsyncFlowsApi(AsyncApi):
     ) -> PublishResponse:
         """Publishes version 1 of a new flow."""
         more = present(description=description, labels=labels, is_template=is_template)
-        published: PublishResponse = await self._post(["flows"], {"name": name, **body_of(definition), **more})
+        published: PublishResponse = await self._post(
+            ["flows"], {"name": name, **body_of(definition), **more}
+        )
         return published
 
-    async def publish(self, flow: str, definition: Definition, *, note: Optional[str] = None) -> PublishResponse:
+    async def publish(
+        self, flow: str, definition: Definition, *, note: Optional[str] = None
+    ) -> PublishResponse:
         """Publishes the next version of a flow."""
         body = {**body_of(definition), **present(note=note)}
         published: PublishResponse = await self._post(["flows", flow, "versions"], body)
@@ -76,16 +80,16 @@ class AsyncFlowsApi(AsyncApi):
         detail: Version = await self._get("flows", flow, "versions", str(version))
         return detail
 
-    async def diff(self, flow: str, from_version: Optional[int] = None, to_version: Optional[int] = None) -> FlowDiff:
+    async def diff(
+        self, flow: str, from_version: Optional[int] = None, to_version: Optional[int] = None
+    ) -> FlowDiff:
         """The changes between two versions; default: the last two."""
         changes: FlowDiff = await self._get("flows", flow, "diff", **{"from": from_version, "to": to_version})
         return changes
 
     async def validate(self, definition: Definition) -> Validation:
         """Every problem of a definition."""
-        validation: Validation = await self._post(
-            ["flows", "validate"], body_of(definition), idempotent=True
-        )
+        validation: Validation = await self._post(["flows", "validate"], body_of(definition), idempotent=True)
         return validation
 
     async def expand(self, definition: Definition) -> ExpandResponse:
@@ -105,5 +109,7 @@ class AsyncFlowsApi(AsyncApi):
     ) -> PublishResponse:
         """Publishes a flow from a template, with these defaults of its variables."""
         more = present(variables=variables, description=description, version=version, labels=labels)
-        published: PublishResponse = await self._post(["flows", template, "instantiate"], {"name": name, **more})
+        published: PublishResponse = await self._post(
+            ["flows", template, "instantiate"], {"name": name, **more}
+        )
         return published

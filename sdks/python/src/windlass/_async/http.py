@@ -183,4 +183,6 @@ class AsyncTransport:
         try:
             return Connection(*await asyncio.wait_for(opening, CONNECT_TIMEOUT))
         except (OSError, asyncio.TimeoutError) as error:
-            raise Unreachable(f"{self._address.base} does not answer: {error or 'no connection in time'}") from None
+            raise Unreachable(
+                f"{self._address.base} does not answer: {error or 'no connection in time'}"
+            ) from None

@@ -93,7 +93,9 @@ def new_job(
 class AsyncJobsApi(AsyncApi):
     """Creates, reads and ends jobs."""
 
-    async def create(self, name: str, payload: Any = None, *, queue: str = "default", **options: Any) -> AsyncJob:
+    async def create(
+        self, name: str, payload: Any = None, *, queue: str = "default", **options: Any
+    ) -> AsyncJob:
         """Creates a job; `options` are those of `new_job`.
 
         While an open job of the queue has the same `dedup_key`, the answer is that job, and a request whose
@@ -148,7 +150,7 @@ class AsyncJobsApi(AsyncApi):
         until: Optional[Moment] = None,
     ) -> AsyncIterator[JobSummary]:
         """Jobs, newest first, all pages, without payloads and results."""
-        filters = dict(
+        filters: Dict[str, Any] = dict(
             status=status, queue=queue, name=name, worker=worker, schedule=schedule, since=since, until=until
         )
         async for job in self._each(["jobs"], **filters):

@@ -179,7 +179,7 @@ class AsyncRunsApi(AsyncApi):
         limit: Optional[int] = None,
     ) -> AsyncIterator[RunSummary]:
         """Runs, newest first, all pages; `query` is the language of searches, such as `status:failed flow:pay`."""
-        filters = dict(
+        filters: Dict[str, Any] = dict(
             query=query, flow=flow, status=status, label=label, account=account, parent=parent, since=since,
             until=until, q=q,
         )  # fmt: skip
@@ -214,7 +214,9 @@ class AsyncRunsApi(AsyncApi):
 
     async def cancel(self, run: str, reason: Optional[str] = None) -> RunSummary:
         """Ends a run; calls that do not confirm within 30 seconds are abandoned."""
-        summary: RunSummary = await self._post(["runs", run, "cancel"], present(reason=reason), idempotent=True)
+        summary: RunSummary = await self._post(
+            ["runs", run, "cancel"], present(reason=reason), idempotent=True
+        )
         return summary
 
     async def pause(self, run: str) -> RunSummary:

@@ -17,7 +17,9 @@ class AccountsApi(Api):
 
     def open(self, account: str, name: Optional[str] = None) -> AccountInfo:
         """Opens an account, or finds the one that is there."""
-        info: AccountInfo = self._post(["accounts"], {"id": account, **present(name=name)}, idempotent=True)
+        info: AccountInfo = self._post(
+            ["accounts"], {"id": account, **present(name=name)}, idempotent=True
+        )
         return info
 
     def list(self) -> Iterator[AccountInfo]:

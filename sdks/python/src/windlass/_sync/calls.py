@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 class CallsApi(Api):
     """Reports the ends of suspended calls, under the whole id from `call.call`."""
 
-    def report(self, call: str, result: Any = None, *, logs: Optional[List[Any]] = None) -> LeaseVerdict:
+    def report(
+        self, call: str, result: Any = None, *, logs: Optional[List[Any]] = None
+    ) -> LeaseVerdict:
         """Ends a suspended call with a result; an identical repetition is `ok` again.
 
         Raises `Conflict` if the call ended in another way.

@@ -80,7 +80,9 @@ class Client:
         status, answer, _ = self._transport.send(_wire.Request(method.upper(), path, encoded))
         return status, answer.decode("utf-8", "replace")
 
-    def events(self, request: _wire.Request, after: Optional[str] = None) -> Iterator[_wire.ServerEvent]:
+    def events(
+        self, request: _wire.Request, after: Optional[str] = None
+    ) -> Iterator[_wire.ServerEvent]:
         """The events of a stream; it opens the stream again for ever when it breaks, after the last event it saw."""
         backoff = _wire.Backoff()
         has_answered = False

@@ -46,10 +46,14 @@ class FlowsApi(Api):
     ) -> PublishResponse:
         """Publishes version 1 of a new flow."""
         more = present(description=description, labels=labels, is_template=is_template)
-        published: PublishResponse = self._post(["flows"], {"name": name, **body_of(definition), **more})
+        published: PublishResponse = self._post(
+            ["flows"], {"name": name, **body_of(definition), **more}
+        )
         return published
 
-    def publish(self, flow: str, definition: Definition, *, note: Optional[str] = None) -> PublishResponse:
+    def publish(
+        self, flow: str, definition: Definition, *, note: Optional[str] = None
+    ) -> PublishResponse:
         """Publishes the next version of a flow."""
         body = {**body_of(definition), **present(note=note)}
         published: PublishResponse = self._post(["flows", flow, "versions"], body)
@@ -77,16 +81,16 @@ class FlowsApi(Api):
         detail: Version = self._get("flows", flow, "versions", str(version))
         return detail
 
-    def diff(self, flow: str, from_version: Optional[int] = None, to_version: Optional[int] = None) -> FlowDiff:
+    def diff(
+        self, flow: str, from_version: Optional[int] = None, to_version: Optional[int] = None
+    ) -> FlowDiff:
         """The changes between two versions; default: the last two."""
         changes: FlowDiff = self._get("flows", flow, "diff", **{"from": from_version, "to": to_version})
         return changes
 
     def validate(self, definition: Definition) -> Validation:
         """Every problem of a definition."""
-        validation: Validation = self._post(
-            ["flows", "validate"], body_of(definition), idempotent=True
-        )
+        validation: Validation = self._post(["flows", "validate"], body_of(definition), idempotent=True)
         return validation
 
     def expand(self, definition: Definition) -> ExpandResponse:
@@ -106,5 +110,7 @@ class FlowsApi(Api):
     ) -> PublishResponse:
         """Publishes a flow from a template, with these defaults of its variables."""
         more = present(variables=variables, description=description, version=version, labels=labels)
-        published: PublishResponse = self._post(["flows", template, "instantiate"], {"name": name, **more})
+        published: PublishResponse = self._post(
+            ["flows", template, "instantiate"], {"name": name, **more}
+        )
         return published

@@ -94,7 +94,9 @@ def new_job(
 class JobsApi(Api):
     """Creates, reads and ends jobs."""
 
-    def create(self, name: str, payload: Any = None, *, queue: str = "default", **options: Any) -> Job:
+    def create(
+        self, name: str, payload: Any = None, *, queue: str = "default", **options: Any
+    ) -> Job:
         """Creates a job; `options` are those of `new_job`.
 
         While an open job of the queue has the same `dedup_key`, the answer is that job, and a request whose
@@ -149,7 +151,7 @@ class JobsApi(Api):
         until: Optional[Moment] = None,
     ) -> Iterator[JobSummary]:
         """Jobs, newest first, all pages, without payloads and results."""
-        filters = dict(
+        filters: Dict[str, Any] = dict(
             status=status, queue=queue, name=name, worker=worker, schedule=schedule, since=since, until=until
         )
         for job in self._each(["jobs"], **filters):

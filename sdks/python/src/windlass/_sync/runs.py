@@ -180,7 +180,7 @@ class RunsApi(Api):
         limit: Optional[int] = None,
     ) -> Iterator[RunSummary]:
         """Runs, newest first, all pages; `query` is the language of searches, such as `status:failed flow:pay`."""
-        filters = dict(
+        filters: Dict[str, Any] = dict(
             query=query, flow=flow, status=status, label=label, account=account, parent=parent, since=since,
             until=until, q=q,
         )  # fmt: skip
@@ -215,7 +215,9 @@ class RunsApi(Api):
 
     def cancel(self, run: str, reason: Optional[str] = None) -> RunSummary:
         """Ends a run; calls that do not confirm within 30 seconds are abandoned."""
-        summary: RunSummary = self._post(["runs", run, "cancel"], present(reason=reason), idempotent=True)
+        summary: RunSummary = self._post(
+            ["runs", run, "cancel"], present(reason=reason), idempotent=True
+        )
         return summary
 
     def pause(self, run: str) -> RunSummary:
