@@ -63,8 +63,9 @@ pub use overview::{
 pub use price::{NewPrice, PriceDeleted, PriceInfo};
 pub use problem::{FieldError, PlatformProblem, ProblemDetails};
 pub use pull::{
-    CallOutcome, CallReport, ClaimRequest, ClaimResponse, ClaimedJob, ExtendRequest, ExtendResponse,
-    ExtendVerdict, FinishRequest, FinishResponse, FinishVerdict, JobResult, LeaseVerdict, ReportResponse,
+    CallOutcome, CallReport, ClaimRequest, ClaimResponse, ClaimedJob, ExchangeRequest, ExchangeResponse,
+    ExtendRequest, ExtendResponse, ExtendVerdict, FinishRequest, FinishResponse, FinishVerdict, JobResult,
+    LeaseVerdict, ReportResponse,
 };
 pub use query::{
     ApprovalsQuery, DiffQuery, EventsQuery, FlowsQuery, ListOrder, LogsQuery, PageQuery, RunsQuery,

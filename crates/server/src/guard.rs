@@ -27,7 +27,8 @@ pub(crate) use body::LARGE_BYTES;
 pub(crate) use memory::RequestMemory;
 
 /// Routes that take thousands of jobs or results at once; their bodies may be so many times as large as others.
-const BATCHES: [&str; 3] = ["/api/v1/jobs", "/api/v1/jobs/finish", "/api/v1/tasks/batch"];
+const BATCHES: [&str; 4] =
+    ["/api/v1/jobs", "/api/v1/jobs/finish", "/api/v1/jobs/exchange", "/api/v1/tasks/batch"];
 const BATCH_TIMES: usize = 16;
 
 /// The limits of one server.

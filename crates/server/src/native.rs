@@ -112,6 +112,7 @@ fn work_routes() -> OpenApiRouter<App> {
         .routes(routes!(job::retry))
         .routes(routes!(pull::claim))
         .routes(routes!(pull::finish))
+        .routes(routes!(pull::exchange))
         .routes(routes!(pull::extend))
         .routes(routes!(call::report))
         .routes(routes!(service::list))

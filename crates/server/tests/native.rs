@@ -22,6 +22,8 @@ mod dag;
 mod document;
 #[path = "native/documents.rs"]
 mod documents;
+#[path = "native/exchange.rs"]
+mod exchange;
 #[path = "native/fault.rs"]
 mod fault;
 #[path = "native/flow.rs"]

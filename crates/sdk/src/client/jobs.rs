@@ -6,8 +6,9 @@ use reqwest::Method;
 
 use super::{Client, Repeat, with_query};
 use crate::contract::{
-    ClaimRequest, ClaimResponse, ExtendRequest, ExtendResponse, FinishRequest, FinishResponse, JobAttempt,
-    JobCreated, JobDetail, JobSummary, JobsQuery, List, NewJob, NoBody, PageQuery,
+    ClaimRequest, ClaimResponse, ExchangeRequest, ExchangeResponse, ExtendRequest, ExtendResponse,
+    FinishRequest, FinishResponse, JobAttempt, JobCreated, JobDetail, JobSummary, JobsQuery, List, NewJob,
+    NoBody, PageQuery,
 };
 use crate::error::ClientError;
 
@@ -72,6 +73,13 @@ impl JobsApi<'_> {
     /// Says how jobs ended. The same end said twice is taken once.
     pub async fn finish(self, finish: &FinishRequest) -> Result<FinishResponse, ClientError> {
         self.client.post(self.client.native(&["jobs", "finish"]), finish, Repeat::Harmless).await
+    }
+
+    /// Says how jobs ended and asks for the next ones, in one request.
+    pub async fn exchange(self, exchange: &ExchangeRequest) -> Result<ExchangeResponse, ClientError> {
+        let wait = Duration::from_millis(exchange.claim.wait_ms.unwrap_or(0));
+        let url = self.client.native(&["jobs", "exchange"]);
+        self.client.call(Method::POST, url, Some(exchange), wait, Repeat::Never).await
     }
 
     /// Extends leases, and learns which of their jobs were canceled.

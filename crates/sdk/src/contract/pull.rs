@@ -172,6 +172,36 @@ pub struct FinishVerdict {
     pub code: Option<String>,
 }
 
+/// Ends of jobs and the next claim, in one request.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(
+    deny_unknown_fields,
+    bound(serialize = "P: Serialize + Default + PartialEq", deserialize = "P: Deserialize<'de> + Default")
+)]
+pub struct ExchangeRequest<P = Value> {
+    /// The ends: at most 1,000.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<JobResult>)]
+    pub finish: Vec<JobResult<P>>,
+    pub claim: ClaimRequest,
+}
+
+/// The verdicts on the ends, and the jobs that the worker holds now.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(bound(deserialize = "P: Deserialize<'de> + Default"))]
+pub struct ExchangeResponse<P = Value> {
+    /// The verdicts, in the order of the ends.
+    pub results: Vec<FinishVerdict>,
+    #[schema(value_type = Vec<ClaimedJob>)]
+    pub jobs: Vec<ClaimedJob<P>>,
+    /// The worker gets no more jobs and should stop when its current ones have ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub draining: bool,
+    /// The ends were read, and the claim failed with this code, from `/docs/errors`: claim again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+}
+
 /// Keep these claims alive.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     /// Routes that change something and are not recorded.
-    const UNNOTED: [&str; 11] = [
+    const UNNOTED: [&str; 12] = [
         // Runs and jobs that are started are their own record.
         "POST /api/v1/flows/{flow}/runs",
         "POST /api/v1/jobs",
@@ -168,6 +168,7 @@ mod tests {
         // The work of workers.
         "POST /api/v1/jobs/claim",
         "POST /api/v1/jobs/finish",
+        "POST /api/v1/jobs/exchange",
         "POST /api/v1/jobs/extend",
         "POST /api/v1/calls/{id}/report",
         // Routes that only read.

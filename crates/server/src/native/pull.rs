@@ -16,8 +16,8 @@ use windlass_runtime::jobs::{
     ClaimRequest as Asking, ClaimVerdict as Word, JobEnd as End, LeasedJob as Handed,
 };
 use windlass_sdk::contract::{
-    CallOutcome, ClaimRequest, ClaimResponse, ClaimedJob, ExtendRequest, ExtendResponse, ExtendVerdict,
-    FinishRequest, FinishResponse, FinishVerdict, JobResult, LeaseVerdict,
+    CallOutcome, ClaimRequest, ClaimResponse, ClaimedJob, ExchangeRequest, ExchangeResponse, ExtendRequest,
+    ExtendResponse, ExtendVerdict, FinishRequest, FinishResponse, FinishVerdict, JobResult, LeaseVerdict,
 };
 
 use crate::app::App;
@@ -47,37 +47,54 @@ pub(crate) async fn claim(
     memory: RequestMemory,
     JsonBody(claim): JsonBody<ClaimRequest>,
 ) -> ApiResult<Json<ClaimResponse<RawJson>>> {
-    check::name("worker_id", &claim.worker_id)?;
-    check::within("queues", claim.queues.len(), 0, NAMES_MAX)?;
-    check::within("services", claim.services.len(), 0, NAMES_MAX)?;
-    claim.queues.iter().try_for_each(|queue| check::name("queues", queue))?;
-    claim.services.iter().try_for_each(|service| check::name("services", service))?;
+    let claim = read_claim(&app, &peer, claim, "")?;
+    let (jobs, draining) = claim_jobs(&app, memory, claim).await?;
+    Ok(Json(ClaimResponse { jobs, draining }))
+}
+
+/// Checks a claim; `place` is where its fields stand.
+fn read_claim(app: &App, peer: &str, claim: ClaimRequest, place: &str) -> ApiResult<Asking> {
+    let at = |field: &str| format!("{place}{field}");
+    check::name(&at("worker_id"), &claim.worker_id)?;
+    check::within(&at("queues"), claim.queues.len(), 0, NAMES_MAX)?;
+    check::within(&at("services"), claim.services.len(), 0, NAMES_MAX)?;
+    claim.queues.iter().try_for_each(|queue| check::name(&at("queues"), queue))?;
+    claim.services.iter().try_for_each(|service| check::name(&at("services"), service))?;
     if claim.queues.is_empty() && claim.services.is_empty() {
         let reason = "there are neither `queues` nor `services`: name the queues or services of the worker";
-        return Err(ApiError::field(Code::InvalidBody, "queues", reason));
+        return Err(ApiError::field(Code::InvalidBody, at("queues"), reason));
     }
-    if app.runtime.workers().is_replaced(&claim.worker_id, &peer) {
+    if app.runtime.workers().is_replaced(&claim.worker_id, peer) {
         return Err(ApiError::new(Code::WorkerLost, check::taken_id(&claim.worker_id)));
     }
-    let asking = Asking {
+    let wait_ms = check::within(&at("wait_ms"), claim.wait_ms.unwrap_or(0), 0, WAIT_MS_MAX)?;
+    Ok(Asking {
+        max: check::within(&at("max"), claim.max.unwrap_or(1), 1, JOBS_MAX)?,
+        wait: Duration::from_millis(wait_ms),
+        lease: lease(&at("lease_ms"), claim.lease_ms)?,
         worker: claim.worker_id,
         queues: claim.queues,
         services: claim.services,
-        max: check::within("max", claim.max.unwrap_or(1), 1, JOBS_MAX)?,
-        wait: Duration::from_millis(check::within("wait_ms", claim.wait_ms.unwrap_or(0), 0, WAIT_MS_MAX)?),
-        lease: lease(claim.lease_ms)?,
-    };
+    })
+}
+
+/// The jobs of a claim, and whether its worker is to stop.
+async fn claim_jobs(
+    app: &App,
+    memory: RequestMemory,
+    asking: Asking,
+) -> ApiResult<(Vec<ClaimedJob<RawJson>>, bool)> {
     let names = asking.queues.iter().chain(&asking.services);
     memory.keep(names.map(|name| name.len() + size_of::<String>()).sum()).await?;
     let worker = asking.worker.clone();
     let jobs = app.runtime.jobs().claim(asking).await?;
     let draining = app.runtime.workers().is_worker_draining(&worker);
-    Ok(Json(ClaimResponse { jobs: jobs.into_iter().map(|job| handed(&app, job)).collect(), draining }))
+    Ok((jobs.into_iter().map(|job| handed(app, job)).collect(), draining))
 }
 
-fn lease(asked: Option<u64>) -> ApiResult<Duration> {
+fn lease(field: &str, asked: Option<u64>) -> ApiResult<Duration> {
     let (from, to) = LEASE_MS_RANGE;
-    check::within("lease_ms", asked.unwrap_or(LEASE_MS), from, to).map(Duration::from_millis)
+    check::within(field, asked.unwrap_or(LEASE_MS), from, to).map(Duration::from_millis)
 }
 
 fn handed(app: &App, job: Handed) -> ClaimedJob<RawJson> {
@@ -109,19 +126,59 @@ pub(crate) async fn finish(
     State(app): State<App>,
     JsonBody(finish): JsonBody<FinishRequest<RawJson>>,
 ) -> ApiResult<Json<FinishResponse>> {
-    check::within("results", finish.results.len(), 0, JOBS_MAX)?;
-    let ids: Vec<String> = finish.results.iter().map(|result| result.id.clone()).collect();
-    let ends = finish.results.into_iter().enumerate().map(|(at, result)| end(&app, at, result));
-    let ends: Vec<Option<End>> = ends.collect::<ApiResult<_>>()?;
-    let known: Vec<bool> = ends.iter().map(Option::is_some).collect();
+    let ends = read_ends(&app, "results", finish.results)?;
+    Ok(Json(FinishResponse { results: take_ends(&app, ends).await? }))
+}
+
+/// Takes the ends of jobs and then claims, in one request: a busy worker needs no second one for its next jobs. Both
+/// parts are checked before either is done. The ends are stored before the claim begins, however long it waits; if they
+/// are stored and the claim fails, the answer has the verdicts and the `code` of the claim's problem.
+#[utoipa::path(post, path = "/api/v1/jobs/exchange", operation_id = "exchange_jobs", tag = "jobs",
+    request_body = ExchangeRequest,
+    responses((status = 200, description = "The verdict on each end, in their order, and the jobs that the worker has now",
+        body = ExchangeResponse)))]
+pub(crate) async fn exchange(
+    State(app): State<App>,
+    ClientAddress(peer): ClientAddress,
+    memory: RequestMemory,
+    JsonBody(exchange): JsonBody<ExchangeRequest<RawJson>>,
+) -> ApiResult<Json<ExchangeResponse<RawJson>>> {
+    let claim = read_claim(&app, &peer, exchange.claim, "claim.")?;
+    let ends = read_ends(&app, "finish", exchange.finish)?;
+    let has_ends = !ends.is_empty();
+    let results = take_ends(&app, ends).await?;
+    match claim_jobs(&app, memory, claim).await {
+        Ok((jobs, draining)) => Ok(Json(ExchangeResponse { results, jobs, draining, code: None })),
+        Err(error) if has_ends => {
+            let code = Some(error.code().word().to_owned());
+            Ok(Json(ExchangeResponse { results, code, ..ExchangeResponse::default() }))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The ids of jobs and their ends; `place` is where they stand.
+fn read_ends(
+    app: &App,
+    place: &str,
+    results: Vec<JobResult<RawJson>>,
+) -> ApiResult<Vec<(String, Option<End>)>> {
+    check::within(place, results.len(), 0, JOBS_MAX)?;
+    let ends = results.into_iter().enumerate();
+    ends.map(|(at, result)| Ok((result.id.clone(), end(app, &format!("{place}[{at}]."), result)?))).collect()
+}
+
+/// Hands the ends to the runtime, and returns the verdict on each.
+async fn take_ends(app: &App, ends: Vec<(String, Option<End>)>) -> ApiResult<Vec<FinishVerdict>> {
+    let known: Vec<bool> = ends.iter().map(|(_, end)| end.is_some()).collect();
+    let (ids, ends): (Vec<String>, Vec<Option<End>>) = ends.into_iter().unzip();
     let words = app.runtime.jobs().finish(ends.into_iter().flatten().collect()).await;
     let verdicts = ids.into_iter().zip(verdicts(known, words)?);
-    let results = verdicts.map(|(id, (verdict, code))| FinishVerdict { id, verdict, code }).collect();
-    Ok(Json(FinishResponse { results }))
+    Ok(verdicts.map(|(id, (verdict, code))| FinishVerdict { id, verdict, code }).collect())
 }
 
 /// The end of one job; `None` if its lease cannot be one of this job.
-fn end(app: &App, at: usize, given: JobResult<RawJson>) -> ApiResult<Option<End>> {
+fn end(app: &App, place: &str, given: JobResult<RawJson>) -> ApiResult<Option<End>> {
     let JobResult { id, lease, log, logs, retry_after_ms, .. } = given;
     let reported = ReportedOutcome {
         outcome: given.outcome,
@@ -132,7 +189,7 @@ fn end(app: &App, at: usize, given: JobResult<RawJson>) -> ApiResult<Option<End>
         memo: given.memo,
         recheck_ms: given.recheck_ms,
     };
-    let outcome = reported.into_outcome(&format!("results[{at}]."))?;
+    let outcome = reported.into_outcome(place)?;
     let Some((job, fence)) = read_lease(app, &lease).filter(|(job, _)| job.to_string() == id) else {
         return Ok(None);
     };
@@ -149,7 +206,7 @@ pub(crate) async fn extend(
     JsonBody(extend): JsonBody<ExtendRequest>,
 ) -> ApiResult<Json<ExtendResponse>> {
     check::within("leases", extend.leases.len(), 0, JOBS_MAX)?;
-    let lease = lease(extend.lease_ms)?;
+    let lease = lease("lease_ms", extend.lease_ms)?;
     let read: Vec<Option<(JobId, Fence)>> =
         extend.leases.iter().map(|lease| read_lease(&app, lease)).collect();
     let known: Vec<bool> = read.iter().map(Option::is_some).collect();

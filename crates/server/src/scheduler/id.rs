@@ -46,7 +46,10 @@ pub(crate) fn flow_id(text: &str) -> String {
 
 /// The run of an attempt, and the grant if it is a call's. The text may have the signature of the grant or not.
 pub(super) fn read_attempt(text: &str) -> Option<(RunId, Option<Fence>)> {
-    if let Some((run, event)) = text.rsplit_once(".e") {
+    // The signature of a grant may begin with an `e` too: it stands behind a second dot.
+    if let Some((run, event)) = text.split_once('.')
+        && let Some(event) = event.strip_prefix('e')
+    {
         event.parse::<u64>().ok()?;
         return Some((read_task(run)?, None));
     }
@@ -88,6 +91,10 @@ mod tests {
         assert_eq!(read_attempt(&attempt(run, Fence(7), 3)), Some((run, Some(Fence(7)))));
         assert_eq!(read_attempt(&attempt(run, Fence(0), 3)), Some((run, None)));
         assert_eq!(read_attempt(&format!("{}.00", attempt(run, Fence(7), 3))), Some((run, Some(Fence(7)))));
+        for signature in ["e120be9596e42d", "e12"] {
+            let signed = format!("{}.{signature}", attempt(run, Fence(7), 3));
+            assert_eq!(read_attempt(&signed), Some((run, Some(Fence(7)))), "{signed}");
+        }
         for text in ["", ".", "x.1", &format!("{UUID}."), &format!("{UUID}.-1"), &format!("{UUID}.ex")] {
             assert_eq!(read_attempt(text), None, "{text}");
         }

@@ -54,6 +54,7 @@ const NATIVE: &[&str] = &[
     "POST /api/v1/jobs/{id}/retry",
     "POST /api/v1/jobs/claim",
     "POST /api/v1/jobs/finish",
+    "POST /api/v1/jobs/exchange",
     "POST /api/v1/jobs/extend",
     "POST /api/v1/calls/{id}/report",
     "GET /api/v1/accounts",

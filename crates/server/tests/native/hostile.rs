@@ -76,6 +76,7 @@ fn paths(run: &str) -> Vec<String> {
             "flows/a/versions",
             "jobs/claim",
             "jobs/finish",
+            "jobs/exchange",
             "jobs/extend",
         ]
         .map(|path| format!("/api/v1/{path}")),
