@@ -30,7 +30,11 @@ def begin(env: Dict[str, str]) -> Iterator[Any]:
     def start(*command: str) -> Any:
         processes.append(
             subprocess.Popen(
-                [sys.executable, *command], cwd=EXAMPLES, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+                [sys.executable, *command],
+                cwd=EXAMPLES,
+                env=env,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
             )
         )
         return processes[-1]
@@ -43,7 +47,9 @@ def begin(env: Dict[str, str]) -> Iterator[Any]:
 
 
 def run(env: Dict[str, str], *command: str) -> str:
-    done = subprocess.run([sys.executable, *command], cwd=EXAMPLES, env=env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, *command], cwd=EXAMPLES, env=env, capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -88,7 +94,9 @@ def test_the_guide_shows_the_program() -> None:
 
 def test_tests_of_an_application(env: Dict[str, str]) -> None:
     # From another directory, so that the settings of this package play no part.
-    assert "3 passed" in run(env, "-m", "pytest", "-c", os.devnull, "-p", "windlass.pytest_plugin", "test_payments.py")
+    assert "3 passed" in run(
+        env, "-m", "pytest", "-c", os.devnull, "-p", "windlass.pytest_plugin", "test_payments.py"
+    )
 
 
 def test_the_readme_shows_the_examples() -> None:

@@ -214,5 +214,5 @@ def test_the_server_calls_a_registered_push_worker(server: Server, name: Name, l
         run = app.client.start(flow.name, {"text": "a"}, labels={"team": "x"})
         assert run.result(15) == {"pressed": {"text": "A", "node": "press", "labels": {"team": "x"}}}
     assert seen[0] == (1, None) and seen[-1][1] == {"page": 1}
-    with pytest.raises(ValueError, match="plain http"):
-        Registration(app, "https://example.org")
+    with pytest.raises(ValueError, match="is no address of a worker"):
+        Registration(app, "ftp://example.org")

@@ -334,6 +334,31 @@ def test_a_worker_outlives_its_server(name: Name) -> None:
         assert slow.send(2).wait(20) == 2
 
 
+def test_waiting_workers_go_on_by_themselves() -> None:
+    app = App()
+
+    @app.service
+    def echo(x: int) -> int:
+        return x
+
+    with Server() as server:
+        app.server = server.url
+        workers = [Worker(app, slots=1, drain=1.0).start() for _ in range(20)]
+        assert all(worker.wait_until_registered(30) for worker in workers)
+        # All claims wait for jobs; most connections break in the middle of an answer that never comes.
+        server.kill()
+        time.sleep(1.0)
+        server.start()
+        jobs = [echo.send(n) for n in range(40)]
+        assert [job.wait(30) for job in jobs] == list(range(40))
+        names = [f"{job.get()['latest_attempt']['worker_id']}" for job in jobs]
+        for worker in workers:
+            worker.stop()
+        for worker in workers:
+            worker.close()
+        assert set(names) <= {worker.id for worker in workers} and len(set(names)) > 5
+
+
 def test_a_handler_that_never_returns_gives_up_its_lease(server: Server, app: App, name: Name) -> None:
     release = threading.Event()
 

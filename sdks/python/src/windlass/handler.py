@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import logging
+import sys
 import traceback
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
@@ -161,6 +161,8 @@ class Handler:
         try:
             arguments = self._arguments(call)
             if self.is_async:
+                import asyncio
+
                 result = asyncio.run(self.function(**arguments))
             else:
                 result = self.function(**arguments)
@@ -191,10 +193,16 @@ class Handler:
             if error.recheck_ms is not None:
                 outcome["recheck_ms"] = error.recheck_ms
             return _with_logs(outcome, call)
-        if isinstance(error, (Canceled, asyncio.CancelledError)):
+        if isinstance(error, Canceled) or _is_cancel(error):
             reason = call.cancel_reason or "its handler stopped"
             return _with_logs({"outcome": "failed", "error": f"canceled: {reason}"}, call)
         return _with_logs(failure(error, self.name), call)
+
+
+def _is_cancel(error: BaseException) -> bool:
+    """Whether a task was canceled; a program without an event loop does not load `asyncio` for this question."""
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and isinstance(error, asyncio.CancelledError)
 
 
 def failure(error: BaseException, name: str) -> Outcome:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 from windlass import _wire
 from windlass.call import Call
 from windlass.convert import read_datetime
-from windlass.errors import ApiError, Conflict, TooBusy
+from windlass.errors import ApiError, Conflict, Unavailable
 from windlass.handler import Outcome, encoded
 from windlass.leases import HeldCall, HeldCalls
 from windlass.runners import LoopRunner, ThreadRunner
@@ -59,29 +59,32 @@ class ExchangeReply:
 
 
 class Link:
-    """The requests of a pool. Ends and claims go through one method, so that one route can carry both."""
+    """The requests of a pool: ends and claims, in one request if there are both."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     def exchange(self, ends: List[EndedCall], claim: Optional[Dict[str, Any]]) -> ExchangeReply:
-        """Sends ends, then claims jobs; raises an error if the ends were not taken."""
-        reply = ExchangeReply()
-        if ends:
-            body = b'{"results":[' + b",".join(end.body for end in ends) + b"]}"
-            finish = _wire.Request("POST", "/api/v1/jobs/finish", body, is_idempotent=True)
-            reply.verdicts = self._client.request(finish)["results"]
-        if claim is not None:
-            wait = (claim.get("wait_ms") or 0) / 1000
-            try:
-                answer = self._client.request(
-                    _wire.Request("POST", "/api/v1/jobs/claim", _wire.dump(claim), wait=wait)
-                )
-            except ApiError as error:
-                reply.error = error
-            else:
-                reply.jobs, reply.draining = answer["jobs"], bool(answer.get("draining"))
+        """Sends ends and claims jobs; raises an error if the ends were not taken."""
+        results = b"[" + b",".join(end.body for end in ends) + b"]"
+        if claim is None:
+            answer = self._post("finish", b'{"results":' + results + b"}", is_idempotent=True)
+        elif not ends:
+            answer = self._post("claim", _wire.dump(claim), wait=(claim.get("wait_ms") or 0) / 1000)
+        else:
+            answer = self._post("exchange", b'{"finish":' + results + b',"claim":' + _wire.dump(claim) + b"}")
+        reply = ExchangeReply(answer.get("results", []), answer.get("jobs", []), bool(answer.get("draining")))
+        if answer.get("code"):
+            reply.error = Unavailable(
+                "the claim failed after the ends were taken", code=answer["code"], status=503
+            )
         return reply
+
+    def _post(self, route: str, body: bytes, **options: Any) -> Dict[str, Any]:
+        answer: Dict[str, Any] = self._client.request(
+            _wire.Request("POST", f"/api/v1/jobs/{route}", body, **options)
+        )
+        return answer
 
     def interrupt(self) -> None:
         """Breaks the requests that are under way."""
@@ -204,6 +207,10 @@ class Pool:
         if free and budget is not None:
             free = budget.reserve(free)
         claim = self._claim_of(free, wait=not ends) if free else None
+        if claim is None and not ends:
+            # The budget is used up, which ends the worker.
+            self._is_claiming = False
+            return 0.05
         n_claimed = 0
         try:
             with self._changed:
@@ -219,9 +226,13 @@ class Pool:
             if reply.error is not None:
                 return self._pause_of(reply.error, backoff)
             backoff.reset()
-            # A budget that is used up ends the worker; until then this pool has nothing to claim.
-            return 0.05 if not ends and claim is None else 0.0
+            return 0.0
         except ApiError as error:
+            if not ends:
+                return self._pause_of(error, backoff)
+            if claim is not None and not error.is_temporary:
+                # The claim may be the part that is refused: the ends go alone, and the next claim tells.
+                return self._send(ends, backoff) or self._pause_of(error, backoff)
             return self._refused(ends, error, backoff)
         except Exception:
             logger.exception("the worker met a fault in its own code, and goes on")
@@ -380,7 +391,7 @@ class Pool:
 
     def _refused(self, ends: List[EndedCall], error: ApiError, backoff: _wire.Backoff) -> float:
         """Handles a request of ends that failed: it waits for the server, or finds the end that is refused."""
-        is_about_them = error.status in (400, 413, 422) and not isinstance(error, TooBusy)
+        is_about_them = error.status in (400, 413, 422)
         if not is_about_them:
             logger.warning("ends were not taken, will try again: %s", error)
             self._put_back(ends)

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 TOLERANCE = 300
 #: The prefix of a secret in text form.
 PREFIX = "whsec_"
+#: Bytes that the key of a secret may have: fewer could be guessed.
+SECRET_BYTES = (24, 64)
 #: Bytes of a request that are read.
 BODY_MAX = 64 << 20
 #: Concurrent calls that a push worker registers.
@@ -115,8 +117,8 @@ def key_of(secret: str) -> bytes:
         key = base64.b64decode(text[len(PREFIX) :], validate=True)
     except ValueError:
         raise ValueError("a secret has the form whsec_<base64>") from None
-    if len(key) < 16:
-        raise ValueError("a secret has at least 16 bytes in base64")
+    if not SECRET_BYTES[0] <= len(key) <= SECRET_BYTES[1]:
+        raise ValueError("a secret has 24 to 64 bytes in base64: make one with `openssl rand -base64 32`")
     return key
 
 
@@ -335,8 +337,8 @@ class Registration:
     def __init__(
         self, app: App, url: str, *, capacity: int = CAPACITY, worker_id: Optional[str] = None
     ) -> None:
-        if not url.startswith("http://"):
-            raise ValueError(f"the server calls plain http URLs of workers, not `{url}`")
+        if not url.startswith(("http://", "https://")):
+            raise ValueError(f"`{url}` is no address of a worker: write http://host:port")
         self.id = worker_id or own_id()
         self.drained = False
         self._beat = Heartbeat(

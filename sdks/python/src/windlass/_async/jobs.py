@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         BackoffKind,
         ClaimRequest,
         ClaimResponse,
+        ExchangeResponse,
         ExtendResponse,
         FinishResponse,
         JobAttempt,
@@ -181,6 +182,13 @@ class AsyncJobsApi(AsyncApi):
         """Ends claimed jobs; an identical repetition is `ok` again."""
         finished: FinishResponse = await self._post(["jobs", "finish"], {"results": results}, idempotent=True)
         return finished
+
+    async def exchange(self, results: List[JobResult], claim: ClaimRequest) -> ExchangeResponse:
+        """Ends claimed jobs, and claims the next ones in the same request."""
+        wait = (claim.get("wait_ms") or 0) / 1000
+        body = {"finish": results, "claim": claim}
+        exchanged: ExchangeResponse = await self._post(["jobs", "exchange"], body, wait=wait)
+        return exchanged
 
     async def extend(self, leases: List[str], lease: Optional[Duration] = None) -> ExtendResponse:
         """Extends leases; the verdicts also tell which jobs were canceled."""
