@@ -99,6 +99,17 @@ def test_tests_of_an_application(env: Dict[str, str]) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["python.md", "from-celery.md"])
+def test_code_in_the_guides_is_python(name: str) -> None:
+    guide = ROOT.parent.parent / "docs" / name
+    if not guide.exists():
+        pytest.skip("the documents are not beside the package")
+    blocks = re.findall(r"```python\n(.*?)```", guide.read_text(encoding="utf-8"), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        compile(block, name, "exec")
+
+
 def test_the_readme_shows_the_examples() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)

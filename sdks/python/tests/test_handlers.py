@@ -178,6 +178,21 @@ def test_log_lines_travel_with_the_end() -> None:
     assert made[0].log.lines() == lines
 
 
+def test_a_log_line_never_costs_the_result() -> None:
+    def talk(call: Call) -> str:
+        call.log("odd \ud800", value=b"x", n=1)
+        return "done"
+
+    made: List[Call] = []
+    assert call(talk, context=made) == "done"
+    assert made[0].log.lines()[0] == {
+        "level": "info",
+        "message": "odd ?",
+        "data": {"value": "b'x'", "n": "1"},
+    }
+    assert message_of(Fatal("\ud800")) == "?"
+
+
 def test_functions_that_cannot_be_handlers_are_refused() -> None:
     def generator() -> Any:
         yield 1

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextvars
+import json
 import logging
 import threading
 import time
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, NoReturn, Optional
 
-from windlass._wire import Duration, millis
+from windlass._wire import Duration, dump, millis
 from windlass.errors import Canceled
 
 if TYPE_CHECKING:
@@ -29,6 +30,19 @@ class Suspended(BaseException):
     def __init__(self, memo: Any, recheck_ms: Optional[int]) -> None:
         super().__init__("the call is suspended")
         self.memo, self.recheck_ms = memo, recheck_ms
+
+
+def sendable(text: str) -> str:
+    """A text without half surrogate pairs, which no JSON has."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _loggable(data: Dict[str, Any]) -> Any:
+    """Data of a log line as JSON. A line never costs the result: a value without a form in JSON is shown as text."""
+    try:
+        return json.loads(dump(data))
+    except (ValueError, TypeError, RecursionError):
+        return {key: sendable(repr(value)) for key, value in data.items()}
 
 
 class CallLog:
@@ -59,9 +73,9 @@ class CallLog:
     def _add(self, level: str, number: int, message: object, data: Dict[str, Any]) -> None:
         logger.log(number, "%s: %s", self._service, message)
         if len(self._lines) < LINES_MAX:
-            line: Dict[str, Any] = {"level": level, "message": str(message)}
+            line: Dict[str, Any] = {"level": level, "message": sendable(str(message))}
             if data:
-                line["data"] = data
+                line["data"] = _loggable(data)
             self._lines.append(line)
 
 

@@ -9,7 +9,7 @@ import traceback
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from windlass._wire import dump, millis
-from windlass.call import Call, Suspended, _current
+from windlass.call import Call, Suspended, _current, sendable
 from windlass.convert import (
     BROKEN,
     ConversionError,
@@ -226,10 +226,10 @@ def message_of(error: BaseException) -> str:
         text = str(error)
     except Exception:
         text = "its message cannot be read"
-    if isinstance(error, (Fatal, Temporary)) and text:
-        return text[:MESSAGE_MAX]
-    name = type(error).__name__
-    return (f"{name}: {text}" if text else name)[:MESSAGE_MAX].encode("utf-8", "replace").decode()
+    if not isinstance(error, (Fatal, Temporary)) or not text:
+        name = type(error).__name__
+        text = f"{name}: {text}" if text else name
+    return sendable(text[:MESSAGE_MAX])
 
 
 def _trace_of(error: BaseException) -> str:
@@ -237,7 +237,7 @@ def _trace_of(error: BaseException) -> str:
         lines = traceback.format_exception(type(error), error, error.__traceback__)
     except Exception:
         return "the trace cannot be read"
-    return "".join(lines).encode("utf-8", "replace").decode()
+    return sendable("".join(lines))
 
 
 def _with_logs(outcome: Outcome, call: Call) -> Outcome:
