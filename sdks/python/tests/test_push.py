@@ -146,7 +146,7 @@ def test_unsigned_calls_are_refused() -> None:
     body = {"input": "a"}
     handlers = WsgiHandlers(make_app(), secrets=[SECRET])
     status, answer, _ = wsgi(handlers, "/exec/shout", body)
-    assert status == 401 and answer["retryable"] is False
+    assert status == 401 and answer["retryable"] is True and "is not signed" in answer["error"]
     now = str(int(time.time()))
     signature = "v1," + sign(key_of(SECRET), "1", now, json.dumps(body).encode())
     signed = {"webhook_id": "1", "webhook_timestamp": now, "webhook_signature": signature}

@@ -34,10 +34,12 @@ class Heartbeat:
         on_drain: Callable[[str], None],
         on_lost: Callable[[str], None],
         url: Optional[str] = None,
+        secret: Optional[str] = None,
         every: float = EVERY,
     ) -> None:
         self._client, self._id, self._url, self._every = client, worker_id, url, every
         self._services, self._queues, self._capacity = services, queues, capacity
+        self._secret = secret
         self._load, self._on_drain, self._on_lost = load, on_drain, on_lost
         self._is_registered = False
         self._stop = threading.Event()
@@ -75,7 +77,12 @@ class Heartbeat:
                 logger.info("the server does not know this worker any more: it registers again")
                 self._is_registered = False
         self._client.workers.register(
-            self._id, services=self._services, queues=self._queues, url=self._url, capacity=self._capacity
+            self._id,
+            services=self._services,
+            queues=self._queues,
+            url=self._url,
+            capacity=self._capacity,
+            secret=self._secret,
         )
         self._is_registered = True
         self.registered.set()

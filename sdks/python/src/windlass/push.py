@@ -122,6 +122,11 @@ def key_of(secret: str) -> bytes:
     return key
 
 
+def given_secrets() -> List[str]:
+    """The secrets of WINDLASS_PUSH_SECRET, separated by blanks."""
+    return os.environ.get("WINDLASS_PUSH_SECRET", "").split()
+
+
 def sign(key: bytes, id: str, timestamp: str, body: bytes) -> str:
     """The value of a signature, without its version."""
     signed = f"{id}.{timestamp}.".encode() + body
@@ -140,8 +145,7 @@ class PushHandlers:
         tolerance: float = TOLERANCE,
     ) -> None:
         if secrets is None:
-            given = os.environ.get("WINDLASS_PUSH_SECRET", "")
-            secrets = given.split()
+            secrets = given_secrets()
         self.app, self._prefix = app, prefix.rstrip("/")
         self._signatures = SignatureCheck(secrets, tolerance) if secrets else None
 
@@ -160,7 +164,8 @@ class PushHandlers:
             try:
                 self._signatures.check(headers, body)
             except BadSignature as error:
-                return _problem(401, str(error)), None, None
+                # The server may have another secret for a moment, while it is replaced.
+                return _problem(401, str(error), retryable=True), None, None
         name = unquote(path[len(head) :])
         handler = self.app.handler_of(name)
         if handler is None:
@@ -215,8 +220,8 @@ def _push_body(outcome: Outcome) -> Dict[str, Any]:
     return {"error": outcome["error"], **fields, **more}
 
 
-def _problem(status: int, detail: str) -> Answer:
-    return Answer(status, json.dumps({"error": detail, "retryable": status >= 500}).encode())
+def _problem(status: int, detail: str, retryable: bool = False) -> Answer:
+    return Answer(status, json.dumps({"error": detail, "retryable": retryable}).encode())
 
 
 class WsgiHandlers(PushHandlers):
@@ -332,13 +337,26 @@ async def _disconnect(receive: Receive) -> None:
 
 
 class Registration:
-    """Registers a push worker under its URL, and keeps it registered by heartbeats; use it with `with`."""
+    """Registers a push worker under its URL, and keeps it registered by heartbeats; use it with `with`.
+
+    The server signs its calls under the `secret`, by default the first one of WINDLASS_PUSH_SECRET, or under the
+    secret of the service.
+    """
 
     def __init__(
-        self, app: App, url: str, *, capacity: int = CAPACITY, worker_id: Optional[str] = None
+        self,
+        app: App,
+        url: str,
+        *,
+        capacity: int = CAPACITY,
+        worker_id: Optional[str] = None,
+        secret: Optional[str] = None,
     ) -> None:
         if not url.startswith(("http://", "https://")):
             raise ValueError(f"`{url}` is no address of a worker: write http://host:port")
+        secret = secret or next(iter(given_secrets()), None)
+        if secret:
+            key_of(secret)
         self.id = worker_id or own_id()
         self.drained = False
         self._beat = Heartbeat(
@@ -351,6 +369,7 @@ class Registration:
             on_drain=self._drain,
             on_lost=self._drain,
             url=url,
+            secret=secret,
         )
 
     def _drain(self, _reason: str) -> None:

@@ -22,13 +22,17 @@ class AsyncWorkersApi(AsyncApi):
         queues: Optional[List[str]] = None,
         url: Optional[str] = None,
         capacity: Optional[int] = None,
+        secret: Optional[str] = None,
     ) -> None:
-        """Registers a worker, or again; with a `url` the server calls it, without one it claims."""
+        """Registers a worker, or again; with a `url` the server calls it, without one it claims.
+
+        The server signs its calls under the `secret`, `whsec_` and base64.
+        """
         body = {
             "id": worker,
             "type": "http" if url else "async",
             "services": services,
-            **present(queues=queues or None, url=url, capacity=capacity),
+            **present(queues=queues or None, url=url, capacity=capacity, secret=secret),
         }
         await self._client.request(Request("POST", "/api/workers/register", dump(body), is_idempotent=True))
 

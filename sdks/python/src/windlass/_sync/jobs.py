@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         BackoffKind,
         ClaimRequest,
         ClaimResponse,
+        ExchangeResponse,
         ExtendResponse,
         FinishResponse,
         JobAttempt,
@@ -182,6 +183,13 @@ class JobsApi(Api):
         """Ends claimed jobs; an identical repetition is `ok` again."""
         finished: FinishResponse = self._post(["jobs", "finish"], {"results": results}, idempotent=True)
         return finished
+
+    def exchange(self, results: List[JobResult], claim: ClaimRequest) -> ExchangeResponse:
+        """Ends claimed jobs, and claims the next ones in the same request."""
+        wait = (claim.get("wait_ms") or 0) / 1000
+        body = {"finish": results, "claim": claim}
+        exchanged: ExchangeResponse = self._post(["jobs", "exchange"], body, wait=wait)
+        return exchanged
 
     def extend(self, leases: List[str], lease: Optional[Duration] = None) -> ExtendResponse:
         """Extends leases; the verdicts also tell which jobs were canceled."""
