@@ -100,6 +100,16 @@ def test_processes_start_again_after_their_calls(start: Any, client: Client) -> 
     assert command.end() == 0
 
 
+def test_workers_end_with_their_parent(start: Any, client: Client) -> None:
+    command, service = start("--processes", "2", "--drain", "2")
+    pid = send(client, service).wait(20)["pid"]
+    command.end(signal.SIGKILL)
+    until = time.monotonic() + 20
+    while (Path("/proc") / str(pid)).exists():
+        assert time.monotonic() < until, "the worker lives on"
+        time.sleep(0.1)
+
+
 def test_a_changed_file_is_loaded(start: Any, client: Client, tmp_path: Path) -> None:
     command, service = start("--reload", "--drain", "2")
     assert send(client, service).wait(20)["says"] == "first"

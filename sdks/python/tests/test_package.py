@@ -52,7 +52,8 @@ def test_programs_that_only_send_load_no_event_loop() -> None:
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     light = "import sys, windlass; sys.exit('asyncio' in sys.modules or 'http.client' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", light], env=env).returncode == 0
-    sender = "import sys; from windlass import App, Client; App('http://h'); sys.exit('asyncio' in sys.modules)"
+    sender = "import sys; from windlass import App, Client; App().service('x')(lambda: 1)"
+    sender += "\nsys.exit('asyncio' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", sender], env=env).returncode == 0
 
 

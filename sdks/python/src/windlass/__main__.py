@@ -110,7 +110,7 @@ def serve(options: argparse.Namespace) -> None:
         )
     except ValueError as error:
         raise SystemExit(str(error)) from None
-    worker.run()
+    worker.run(parent=os.getppid() if options.child else None)
 
 
 def main(arguments: Optional[List[str]] = None) -> int:

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any, Dict, List, Optional
@@ -48,23 +47,26 @@ class Child:
             self._due = time.monotonic() + pause
         if self.process is None and self._due is not None and time.monotonic() >= self._due:
             self._began = time.monotonic()
-            self.process = subprocess.Popen(self._command)
+            # In a session of its own: Ctrl-C of a terminal would be a second signal, which ends a worker at once.
+            self.process = subprocess.Popen(self._command, start_new_session=True)
 
     def signal(self, number: int) -> None:
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(number)
 
-    def end(self, until: float) -> int:
-        """Waits for the end of the process, and kills it at the end of the time; returns its exit code."""
+    @property
+    def is_alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def end(self) -> int:
+        """Kills the process if it lives on; returns its exit code."""
         self._due = None
         if self.process is None:
             return 0
-        try:
-            code = self.process.wait(max(0.0, until - time.monotonic()))
-        except subprocess.TimeoutExpired:
+        if self.is_alive:
             logger.warning("worker process %d does not end: it is killed", self.process.pid)
             self.process.kill()
-            code = self.process.wait()
+        code = self.process.wait()
         self.process = None
         return code
 
@@ -80,18 +82,18 @@ class Supervisor:
         command = [sys.executable, "-m", "windlass", *arguments, "--child"]
         self._children = [Child(command) for _ in range(processes)]
         self._drain, self._reload = drain, reload
-        self._stop = threading.Event()
+        #: Signals that came. Their handler only counts: the code that it interrupts may hold any lock.
         self._n_signals = 0
 
     def run(self) -> int:
         signal.signal(signal.SIGTERM, self._on_signal)
         signal.signal(signal.SIGINT, self._on_signal)
         files = snapshot(Path.cwd()) if self._reload else {}
-        while not self._stop.is_set():
+        while not self._n_signals:
             for child in self._children:
                 child.look()
-            self._stop.wait(LOOK)
-            if self._reload and not self._stop.is_set():
+            self._sleep(LOOK)
+            if self._reload and not self._n_signals:
                 now = snapshot(Path.cwd())
                 if now != files:
                     logger.info("%s changed: the worker starts again", changed(files, now))
@@ -103,19 +105,27 @@ class Supervisor:
         # A process that had not begun to work when the signal came ends by it.
         return 0 if all(code in (0, -signal.SIGTERM) for code in codes) else 1
 
+    def _sleep(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while not self._n_signals and time.monotonic() < until:
+            time.sleep(0.05)
+
     def _end_all(self) -> List[int]:
         for child in self._children:
             child.signal(signal.SIGTERM)
         until = time.monotonic() + self._drain + KILL_AFTER
-        return [child.end(until) for child in self._children]
+        while any(child.is_alive for child in self._children) and time.monotonic() < until:
+            if self._n_signals > 1:
+                # The first signal let them drain; another one ends them at once.
+                for child in self._children:
+                    child.signal(signal.SIGTERM)
+                until = min(until, time.monotonic() + KILL_AFTER)
+                self._n_signals = 1
+            time.sleep(0.02)
+        return [child.end() for child in self._children]
 
     def _on_signal(self, _number: int, _frame: Any) -> None:
         self._n_signals += 1
-        self._stop.set()
-        if self._n_signals > 1:
-            # The first signal let them drain; another one ends them at once.
-            for child in self._children:
-                child.signal(signal.SIGTERM)
 
 
 def snapshot(root: Path) -> Dict[str, float]:

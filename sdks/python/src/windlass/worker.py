@@ -8,6 +8,7 @@ import secrets
 import signal
 import socket
 import threading
+import time
 from typing import TYPE_CHECKING, Any, List, Optional
 
 from windlass._sync.client import Client
@@ -26,6 +27,8 @@ logger = logging.getLogger("windlass.worker")
 ON_ITS_WAY = 0.2
 #: Seconds that canceled handlers have at the end of a drain.
 LAST_ENDS = 1.0
+#: Seconds between two looks at the signals that came.
+SIGNAL_LOOK = 0.1
 #: The shortest and the longest lease that the server gives, in seconds.
 LEASE_RANGE = (1.0, 3600.0)
 
@@ -67,7 +70,8 @@ class Worker:
         self.stop_reason: Optional[str] = None
         self._lost: Optional[str] = None
         self._stopping = threading.Event()
-        self._forced = threading.Event()
+        #: Signals that came. A handler only adds to this list: the thread that it interrupts may hold any lock.
+        self._signals: List[str] = []
         self._is_started = False
         self._loop = LoopRunner()
         budget = (
@@ -168,14 +172,13 @@ class Worker:
             pool.interrupt()
 
     def _wait_for_calls(self, timeout: float) -> bool:
-        import time
-
         until = time.monotonic() + timeout
         # A claim may still be on its way, which the pools finish first.
         while any(pool.is_claiming for pool in self._pools) and time.monotonic() < until:
-            if self._forced.wait(0.02):
+            if self._is_forced:
                 return False
-        while not self._forced.is_set():
+            time.sleep(0.02)
+        while not self._is_forced:
             left = until - time.monotonic()
             if self.held.wait_until_empty(max(0.0, min(left, 0.2))):
                 return True
@@ -183,10 +186,16 @@ class Worker:
                 return False
         return False
 
-    def run(self) -> None:
+    @property
+    def _is_forced(self) -> bool:
+        """Whether a second signal came."""
+        return len(self._signals) > 1
+
+    def run(self, parent: Optional[int] = None) -> None:
         """Works until SIGTERM, SIGINT, a drain by the server, or the last of `max_calls`; a second signal ends it at once.
 
-        Raises `WorkerLost` if another worker has taken the id.
+        It also ends when the process `parent` is its parent no more. Raises `WorkerLost` if another worker has taken
+        the id.
         """
         self._take_signals()
         self.start()
@@ -196,9 +205,13 @@ class Worker:
             ", ".join(self.app.names + sorted(self.app.queues)),
             self.app.client.server,
         )
-        # A wait without a time would not let signal handlers run on every platform.
-        while not self._stopping.wait(0.5):
-            pass
+        while not self._stopping.is_set():
+            if self._signals:
+                self.stop(f"signal {self._signals[0]}")
+            elif parent is not None and os.getppid() != parent:
+                self.stop("the process that started it has ended")
+            else:
+                time.sleep(SIGNAL_LOOK)
         self.close()
         if self._lost is not None:
             raise WorkerLost(self._lost)
@@ -208,9 +221,7 @@ class Worker:
             return
 
         def on_signal(number: int, _frame: Any) -> None:
-            if self._stopping.is_set():
-                self._forced.set()
-            self.stop(f"signal {signal.Signals(number).name}")
+            self._signals.append(signal.Signals(number).name)
 
         signal.signal(signal.SIGTERM, on_signal)
         signal.signal(signal.SIGINT, on_signal)
