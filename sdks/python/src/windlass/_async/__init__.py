@@ -1,0 +1,1 @@
+"""The async client; `windlass._sync` is generated from it."""
