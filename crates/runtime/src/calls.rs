@@ -35,7 +35,6 @@ use crate::Settings;
 use crate::calls::log::Log;
 use crate::part::{RuntimePart, part};
 
-use address::AddressPolicy;
 use perform::RunningCalls;
 use script_slots::ScriptSlots;
 
@@ -86,7 +85,7 @@ pub(crate) struct CallsState {
 impl CallsState {
     pub(crate) fn new(settings: &Settings) -> Self {
         CallsState {
-            client: http::client(AddressPolicy::of(settings), settings.worker_calls_max),
+            client: http::client(settings),
             scripts: ScriptSlots::new(settings.scripts_max.max(1)),
             open: RunningCalls::default(),
             n_handling: AtomicUsize::new(0),

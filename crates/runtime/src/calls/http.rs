@@ -23,10 +23,12 @@ use windlass_engine::limits::SHARED_BYTES;
 use windlass_engine::params::Params;
 use windlass_engine::retry::{DeliveryProgress, Fault, FaultKind};
 use windlass_engine::text::excerpt;
+use windlass_tls::rustls::ClientConfig;
 
 use super::address::AddressPolicy;
 use super::answer::{WorkerAnswer, read_answer, read_retry_after};
 use super::{CallLimit, failed, failed_for_good};
+use crate::Settings;
 use crate::body_budget::{BodyMemory, NoBodyMemory};
 use crate::calls::Calls;
 use crate::calls::log::Log;
@@ -45,17 +47,18 @@ pub(super) const ANSWER_BYTES_MAX: usize = SHARED_BYTES;
 const LARGE_BYTES: usize = 256 << 10;
 
 /// A client without redirects and proxies, which connects to allowed addresses only.
-pub(super) fn client(policy: AddressPolicy, idle_max: usize) -> Client {
+pub(super) fn client(settings: &Settings) -> Client {
     Client::builder()
-        .dns_resolver(policy)
+        .tls_backend_preconfigured(ClientConfig::clone(&settings.worker_tls))
+        .dns_resolver(AddressPolicy::of(settings))
         .redirect(redirect::Policy::none())
         .no_proxy()
         .connect_timeout(CONNECT)
         .pool_idle_timeout(IDLE)
-        .pool_max_idle_per_host(idle_max)
+        .pool_max_idle_per_host(settings.worker_calls_max)
         .user_agent(concat!("windlass/", env!("CARGO_PKG_VERSION")))
         .build()
-        .expect("a client without certificates has nothing to read that could be missing")
+        .expect("the configuration of TLS is of the version that the client uses")
 }
 
 /// An answer as it came.

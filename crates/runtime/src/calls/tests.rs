@@ -7,6 +7,8 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore as Gate;
 use uuid::Uuid;
+use windlass_conformance::certificates::TestAuthority;
+use windlass_conformance::test_directory::TestDirectory;
 use windlass_engine::counter::{Fence, Visit};
 use windlass_engine::id::RunId;
 use windlass_engine::params::Params;
@@ -15,10 +17,11 @@ use windlass_engine::plan::Priority;
 use windlass_engine::retry::{Delivery, DeliveryProgress};
 use windlass_store::worker::WorkerRow;
 use windlass_store::{Memory, Store};
+use windlass_tls::{ClientTls, ServerTls, ServerTlsFiles};
 
 use super::*;
 use crate::Runtime;
-use double::{Double, answer, double};
+use double::{Double, answer, double, double_over};
 
 pub(super) async fn server(settings: Settings) -> Runtime {
     let store: Arc<dyn Store> = Arc::new(Memory::new());
@@ -129,6 +132,28 @@ async fn a_worker_is_asked_as_documented_and_its_result_is_taken() {
     assert_eq!(asked.header("content-type"), "application/json");
     let deadline: i64 = asked.header("windlass-deadline").parse().unwrap();
     assert!((20_000..25_000).contains(&(deadline - before.0)), "{deadline}");
+}
+
+#[tokio::test]
+async fn a_worker_with_https_is_called_if_its_authority_is_trusted() {
+    let (authority, directory) = (TestAuthority::new(), TestDirectory::create());
+    let (cert, key) = authority.sign(&["127.0.0.1"]).write(directory.path());
+    let ca = authority.write(directory.path());
+    let tls = ServerTls::open(ServerTlsFiles { cert, key, client_ca: None }).unwrap().current();
+    let worker = double_over(Some(tls), |_| async { answer(200, r#"{"result": 1}"#) }).await;
+    let trusting = |ca| Arc::new(ClientTls { ca, identity: None }.config().unwrap());
+
+    let runtime = server(Settings { worker_tls: trusting(Some(ca)), ..Settings::default() }).await;
+    register(&runtime, "w", worker.url()).await;
+    let reported = call(&runtime, &spec(Exec::Http)).await;
+    assert_eq!(reported.outcome, CallOutcome::Done(Arc::new(json!(1))));
+
+    let runtime = server(Settings { worker_tls: trusting(None), ..Settings::default() }).await;
+    register(&runtime, "w", worker.url()).await;
+    let reported = call(&runtime, &spec(Exec::Http)).await;
+    let fault = fault(&reported);
+    assert!(fault.message.contains("certificate"), "{}", fault.message);
+    assert_eq!(fault.delivery.progress, DeliveryProgress::NotSent);
 }
 
 #[tokio::test]

@@ -30,6 +30,11 @@ const WAITING_PER_SLOT: usize = 16;
 pub async fn bind(url: &str) -> io::Result<(TcpListener, String)> {
     let wrong = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
     let mut url = Url::parse(url).map_err(|error| wrong(format!("`{url}` is no address: {error}")))?;
+    if url.scheme() != "http" {
+        return Err(wrong(format!(
+            "`{url}` cannot be served: write http://, and put a proxy in front for https"
+        )));
+    }
     let host = url.host_str().map(|host| host.trim_matches(['[', ']']).to_owned());
     let Some(host) = host else { return Err(wrong(format!("`{url}` names no host"))) };
     let port = url.port_or_known_default().unwrap_or(0);
@@ -219,6 +224,7 @@ mod tests {
     async fn malformed_addresses_are_refused() {
         assert!(bind("localhost").await.is_err());
         assert!(bind("mailto:ann").await.is_err());
+        assert!(bind("https://localhost:0").await.unwrap_err().to_string().contains("put a proxy"));
     }
 
     #[test]
