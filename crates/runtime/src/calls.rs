@@ -14,6 +14,7 @@ mod perform;
 pub mod script;
 mod script_slots;
 pub mod service;
+pub mod signature;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,6 +31,7 @@ use windlass_engine::input::CallOutcome;
 use windlass_engine::plan::Exec;
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_engine::time::Timestamp;
+use windlass_store::signing::SigningSecret;
 
 use crate::Settings;
 use crate::calls::log::Log;
@@ -80,6 +82,8 @@ pub(crate) struct CallsState {
     n_handling: AtomicUsize,
     /// The settings of services that every new run carries.
     terms: RwLock<Arc<BTreeMap<String, ServiceTerms>>>,
+    /// The secrets of services, under which calls to their workers are signed.
+    secrets: RwLock<BTreeMap<String, SigningSecret>>,
 }
 
 impl CallsState {
@@ -90,6 +94,7 @@ impl CallsState {
             open: RunningCalls::default(),
             n_handling: AtomicUsize::new(0),
             terms: RwLock::default(),
+            secrets: RwLock::default(),
         }
     }
 }

@@ -27,6 +27,7 @@ use windlass_tls::rustls::ClientConfig;
 
 use super::address::AddressPolicy;
 use super::answer::{WorkerAnswer, read_answer, read_retry_after};
+use super::signature::sign;
 use super::{CallLimit, failed, failed_for_good};
 use crate::Settings;
 use crate::body_budget::{BodyMemory, NoBodyMemory};
@@ -159,7 +160,13 @@ impl Calls {
             }
         };
         let call = self.grants().signed(spec.run, spec.fence);
-        let request = self.state().client.post(url).headers(headers(spec, limit, call)).body(body);
+        let mut headers = headers(spec, limit, call);
+        if let Some(secret) = worker.secret.clone().or_else(|| self.service_secret(&spec.service)) {
+            let signed = sign(&secret, &delivery_id(spec), self.clock().wall(), &body);
+            let unsigned = |reason| failed_for_good(FaultKind::Error, format!("worker `{id}`: {reason}"));
+            headers.extend(signed.map_err(unsigned)?);
+        }
+        let request = self.state().client.post(url).headers(headers).body(body);
         let response = match request.send().await {
             Ok(response) => response,
             Err(error) if error.is_connect() => {
@@ -274,6 +281,11 @@ fn headers(spec: &CallSpec, limit: CallLimit, call: String) -> HeaderMap {
     });
     let content = (CONTENT_TYPE, HeaderValue::from_static("application/json"));
     named.chain([content]).collect()
+}
+
+/// The id of one delivery in its signature: another one for each attempt.
+fn delivery_id(spec: &CallSpec) -> String {
+    format!("{}_{}", spec.run, spec.fence)
 }
 
 fn escaped(text: &str, is_plain: impl Fn(u8) -> bool) -> String {

@@ -56,7 +56,7 @@ impl StallWatch {
 
 pub(super) struct PacedBody<B> {
     body: B,
-    /// What is left of the last piece.
+    /// The rest of the last piece.
     rest: Bytes,
     watch: StallWatch,
     number: u64,
