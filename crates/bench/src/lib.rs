@@ -1,7 +1,7 @@
 //! Benchmarks of Windlass on this machine, behind `windlass bench`.
 //!
 //! The crate measures every row three times and reports the median and the range, next to the rate at which the disk
-//! syncs, which bounds most rows. `steps`, `dag`, `billing` and `topics` measure runs on a server in this process (`embedded`);
+//! syncs, which bounds most rows. `steps`, `dag`, `billing`, `topics` and `tls` measure runs on a server in this process (`embedded`);
 //! `processes`, `speedup`, `jobs` and `cluster` measure server and worker processes over HTTP; `history` compares an
 //! empty store with a full one. `store_factory` creates the stores and `report` renders the results.
 
@@ -20,6 +20,7 @@ mod report;
 mod speedup;
 mod steps;
 mod store_factory;
+mod tls;
 mod topics;
 
 use std::fmt;
@@ -60,6 +61,8 @@ pub(crate) enum BenchRow {
     Billing,
     /// Runs beside an event stream that follows a hundred runs, and without one.
     Topics,
+    /// Runs started and awaited over HTTP, with TLS and without.
+    Tls,
     /// Runs of three steps made by a pull worker in another process, over HTTP.
     Worker,
     /// Jobs created over HTTP, one a call.
@@ -267,6 +270,7 @@ async fn figures(plan: &BenchPlan, row: BenchRow) -> Result<Vec<Measurement>> {
         BenchRow::SpeedUpHundred => speedup::speed_up(plan, 100).await?.into(),
         BenchRow::Billing => billing::billing(plan).await?.into(),
         BenchRow::Topics => topics::topics(plan).await?.into(),
+        BenchRow::Tls => tls::tls(plan).await?.into(),
         BenchRow::Worker => vec![processes::worker(plan).await?],
         BenchRow::Enqueue => vec![jobs::enqueue(plan).await?],
         BenchRow::Bulk => vec![jobs::bulk(plan).await?],
