@@ -1,8 +1,8 @@
-//! `windlass audit`: lists changes with the names of their callers.
+//! `windlass audit`: lists changes with the names of their callers, and checks the hash chain of the lines.
 
 use anyhow::Result;
-use clap::Args;
-use windlass_sdk::contract::{AuditLine, AuditListQuery};
+use clap::{Args, Subcommand};
+use windlass_sdk::contract::{AuditBreak, AuditHead, AuditLine, AuditListQuery, AuditVerifyQuery};
 
 use crate::exit::Exit;
 use crate::output::{self, OutputFormat, Printer};
@@ -13,8 +13,22 @@ const PAGE_SIZE: usize = 1_000;
 /// Characters of a name in a table; other formats have the whole name.
 const NAME_CHARS: usize = 60;
 
+#[derive(Subcommand)]
+enum AuditCommand {
+    /// Prints the number and the hash of the last line; keep it in another place.
+    Head,
+    /// Checks that all lines are as they were written.
+    Verify {
+        /// A head that was kept: the audit must contain that line.
+        #[arg(long, value_name = "SEQ:HASH")]
+        head: Option<String>,
+    },
+}
+
 #[derive(Args)]
 pub(crate) struct AuditArgs {
+    #[command(subcommand)]
+    command: Option<AuditCommand>,
     /// Only changes by this caller.
     #[arg(long, value_name = "NAME")]
     who: Option<String>,
@@ -33,6 +47,36 @@ pub(crate) struct AuditArgs {
 }
 
 pub(crate) async fn run(flags: AuditArgs, options: &GlobalArgs) -> Result<Exit> {
+    match flags.command {
+        Some(AuditCommand::Head) => {
+            let session = options.session()?;
+            let head = session.client.audit().head().await?;
+            session.out.value(&head, &shown_head(&head), || shown_head(&head))?;
+            Ok(Exit::Done)
+        }
+        Some(AuditCommand::Verify { head }) => verify(head, options).await,
+        None => list(flags, options).await,
+    }
+}
+
+async fn verify(head: Option<String>, options: &GlobalArgs) -> Result<Exit> {
+    let session = options.session()?;
+    let verified = session.client.audit().verify(&AuditVerifyQuery { head }).await?;
+    let text = || match &verified.broken {
+        None => format!("{} lines are intact, up to {}", verified.intact, shown_head(&verified.head)),
+        Some(AuditBreak { seq, reason }) => {
+            format!("line {seq}: {reason}; {} lines before it are intact", verified.intact)
+        }
+    };
+    session.out.value(&verified, &shown_head(&verified.head), text)?;
+    Ok(if verified.broken.is_none() { Exit::Done } else { Exit::Failed })
+}
+
+fn shown_head(head: &AuditHead) -> String {
+    format!("{}:{}", head.seq, head.hash)
+}
+
+async fn list(flags: AuditArgs, options: &GlobalArgs) -> Result<Exit> {
     let session = options.session()?;
     let limit = flags.limit as usize;
     let AuditArgs { who, what, subject, json, .. } = flags;

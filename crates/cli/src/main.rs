@@ -213,10 +213,11 @@ enum CliCommand {
         #[command(subcommand)]
         command: price::PriceCommand,
     },
-    /// Lists changes, with who asked for each and its result, newest first.
-    #[command(after_help = concat!(
-        "Examples:\n  windlass audit\n  windlass audit --who ann --what run.cancel\n  windlass audit --subject mail -o json\n\n",
-        "Exit codes:\n  0  listed\n  1  refused\n  3  the server cannot be reached",
+    /// Lists changes, with who asked for each and its result, newest first; checks that no line was changed.
+    #[command(args_conflicts_with_subcommands = true, after_help = concat!(
+        "Examples:\n  windlass audit\n  windlass audit --who ann --what run.cancel\n  windlass audit --subject mail -o json\n",
+        "  windlass audit head\n  windlass audit verify --head 812:5e0c…\n\n",
+        "Exit codes:\n  0  listed; the audit is intact\n  1  refused; a line was changed or is missing\n  3  the server cannot be reached",
     ))]
     Audit(audit::AuditArgs),
     /// Checks the server, its clock, its workers and its runs for problems.

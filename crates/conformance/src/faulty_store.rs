@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use windlass_engine::counter::Seq;
 use windlass_engine::id::{BulkId, CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
 use windlass_engine::money::Amount;
@@ -14,7 +13,7 @@ use windlass_engine::time::Timestamp;
 
 use windlass_store::StoreKey;
 use windlass_store::account::{AccountRow, BalanceWaiter, LedgerQuery, LedgerRow, PriceRow};
-use windlass_store::audit::{AuditQuery, AuditRow};
+use windlass_store::audit::{AuditEntry, AuditHead, AuditQuery};
 use windlass_store::blob::FoundBlobs;
 use windlass_store::bulk::{BulkFailure, BulkRow, BulkStore, BulkTarget};
 use windlass_store::commit::{Commit, Committed};
@@ -230,7 +229,8 @@ forward! {
         dead_letter_groups(queue: String) -> Vec<DeadLetterGroup>;
         schedule(id: ScheduleId) -> Option<Scheduled>;
         schedules(part: Part) -> Page<Scheduled>;
-        audit(query: AuditQuery) -> Vec<(Seq, AuditRow)>;
+        audit(query: AuditQuery) -> Vec<AuditEntry>;
+        audit_head() -> AuditHead;
         logs(run: RunId, of: LogsOf) -> Vec<LogRow>;
         workers(query: WorkerQuery) -> Vec<WorkerRow>;
     }

@@ -73,6 +73,7 @@ pub fn store_fillers() -> impl Iterator<Item = StoreFiller> {
         records::prices_and_queue_settings_are_replaced
         records::settings_of_services_are_replaced_and_removed
         records::the_audit_is_numbered_in_order
+        records::each_line_of_the_audit_has_the_hash_of_the_line_before
         records::more_logs_than_are_read_at_once_are_read_in_parts
     }
     .into_iter()

@@ -222,6 +222,7 @@ macro_rules! conformance {
                 prices_and_queue_settings_are_replaced
                 settings_of_services_are_replaced_and_removed
                 the_audit_is_numbered_in_order
+                each_line_of_the_audit_has_the_hash_of_the_line_before
                 the_audit_is_read_in_both_orders_and_by_user_action_and_subject
                 a_log_is_written_with_its_commit_or_not_at_all
                 logs_of_a_run_come_by_entry_and_those_of_unknown_runs_are_not_kept

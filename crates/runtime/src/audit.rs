@@ -1,10 +1,12 @@
-//! The audit: one row per change that was asked for, with the caller and the answer.
+//! The audit: one row per change that was asked for, with the caller and the answer; the check of its hash chain.
 
 use serde_json::Value;
 use uuid::Uuid;
+use windlass_engine::counter::Seq;
 use windlass_engine::id::CommandId;
-use windlass_store::audit::AuditRow;
+use windlass_store::audit::{AuditContent, AuditEntry, AuditHead, AuditQuery, AuditRow};
 use windlass_store::commit::Commit;
+use windlass_store::page::PAGE_MAX;
 
 use crate::part::RuntimePart;
 use crate::{Runtime, RuntimeError};
@@ -20,7 +22,78 @@ pub struct AuditNote {
     pub detail: Value,
 }
 
+/// The result of a check of the whole audit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditCheck {
+    /// The head that the store kept when the check began.
+    pub head: AuditHead,
+    /// The last of the lines from the first that are as they were written.
+    pub intact: Seq,
+    /// Why the line after it is not.
+    pub broken: Option<&'static str>,
+}
+
+/// The last checked line, and the heads that it is compared with.
+struct ChainCheck<'a> {
+    last: AuditHead,
+    head: AuditHead,
+    kept: &'a [AuditHead],
+}
+
+impl ChainCheck<'_> {
+    /// Adds the next line, or returns why it cannot be the next one.
+    fn add(&mut self, content: &AuditContent, line: &AuditEntry) -> Result<(), &'static str> {
+        let next = self.last.next(content);
+        if line.seq != next.seq {
+            return Err("the line is missing");
+        }
+        if line.hash != next.hash {
+            return Err("the line is not as it was written, or the one before it was replaced");
+        }
+        if self.kept.iter().chain([&self.head]).any(|kept| kept.seq == next.seq && kept.hash != next.hash) {
+            return Err("the line was replaced: its hash is not the one that was kept");
+        }
+        self.last = next;
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        self.last.seq >= self.head.seq
+    }
+
+    /// The result once all lines are read.
+    fn ended(&self) -> AuditCheck {
+        let is_cut = !self.is_over() || self.kept.iter().any(|kept| kept.seq > self.last.seq);
+        let broken = is_cut.then_some("the line is missing, and all after it");
+        AuditCheck { head: self.head, intact: self.last.seq, broken }
+    }
+}
+
 impl Runtime {
+    /// Checks that all lines of the audit are as they were written. `kept` are heads that the caller kept elsewhere.
+    pub async fn check_audit(&self, kept: &[AuditHead]) -> Result<AuditCheck, RuntimeError> {
+        let project = self.project();
+        // Lines that are added meanwhile are not checked.
+        let head = self.store().audit_head(project).await?;
+        let mut check = ChainCheck { last: AuditHead::EMPTY, head, kept };
+        while !check.is_over() {
+            let query = AuditQuery { after: check.last.seq, limit: PAGE_MAX, ..AuditQuery::default() };
+            let lines = self.store().audit(project, query).await?;
+            if lines.is_empty() {
+                break;
+            }
+            for line in lines.iter().take_while(|line| line.seq <= head.seq) {
+                if let Err(reason) = check.add(&AuditContent::of(project, &line.row), line) {
+                    return Ok(AuditCheck { broken: Some(reason), ..check.ended() });
+                }
+            }
+            if lines.iter().any(|line| line.seq > head.seq) {
+                break;
+            }
+        }
+        Ok(check.ended())
+    }
+
     /// Adds a line to the audit; it is durable when this returns. A draining server takes it too, because the change
     /// that it describes has happened.
     pub async fn note(&self, line: AuditNote) -> Result<(), RuntimeError> {

@@ -4,8 +4,10 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use windlass_engine::counter::Seq;
 use windlass_engine::time::Timestamp;
 use windlass_store::StoreError;
+use windlass_store::audit::AuditHead;
 use windlass_store::store::Retained;
 
 use crate::part::{RuntimePart, part};
@@ -68,6 +70,7 @@ impl Retention {
 
     /// Forgets everything that is old, a part at a time.
     async fn forget_old(&self) -> Result<(), StoreError> {
+        self.log_audit_head().await?;
         self.forget_workers().await?;
         self.forget_queues().await?;
         self.forget_samples_and_bulks().await?;
@@ -85,6 +88,16 @@ impl Retention {
                 return Ok(());
             }
         }
+    }
+
+    /// Writes the head of the audit to the log, which is often kept in another place: it proves later that no line up to
+    /// it was changed.
+    async fn log_audit_head(&self) -> Result<(), StoreError> {
+        let AuditHead { seq, hash } = self.store().audit_head(self.project()).await?;
+        if seq > Seq::ZERO {
+            tracing::info!(head = %format_args!("{seq}:{hash}"), "the audit has these lines");
+        }
+        Ok(())
     }
 
     /// Forgets workers without heartbeats; never a live one.

@@ -36,7 +36,7 @@ pub use account::{
     AccountInfo, Budget, DepositRequest, DepositResponse, LedgerEntry, LedgerListQuery, NewAccount,
 };
 pub use action::{ApprovalInfo, Cancel, Continue, Decide, NoBody, RerunRequest, Signal};
-pub use audit::{AuditLine, AuditListQuery};
+pub use audit::{AuditBreak, AuditHead, AuditLine, AuditListQuery, AuditVerification, AuditVerifyQuery};
 pub use bulk::{
     BulkAccepted, BulkAction, BulkAnswer, BulkArgs, BulkDryRun, BulkFailureInfo, BulkInfo, BulkKind,
     BulkOutcomes, BulkRequest, BulkStatus,

@@ -123,6 +123,8 @@ fn work_routes() -> OpenApiRouter<App> {
         .routes(routes!(series::series))
         .routes(routes!(search::search))
         .routes(routes!(audit::list))
+        .routes(routes!(audit::head))
+        .routes(routes!(audit::verify))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
         .routes(routes!(stats::server))

@@ -18,7 +18,7 @@ use windlass_engine::time::Timestamp;
 use windlass_sdk::contract::Time;
 
 pub(crate) use account::{account, ledger_entry};
-pub(crate) use audit::audit_line;
+pub(crate) use audit::{audit_head, audit_line};
 pub(crate) use flow::{definition, flow, form, severity_problems, version, version_summary};
 pub(crate) use graph::{direction, flow_graph};
 pub(crate) use job::{job_attempt, job_created, job_detail, job_due_at, job_error, job_fault, job_summary};

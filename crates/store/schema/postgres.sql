@@ -23,8 +23,10 @@ audit.who text COLLATE "C" NOT NULL
 audit.what text COLLATE "C" NOT NULL
 audit.subject text COLLATE "C" NOT NULL
 audit.detail text COLLATE "C" NOT NULL
-audit_tail.project text COLLATE "C" NOT NULL
-audit_tail.seq bigint NOT NULL
+audit.hash bytea NOT NULL
+audit_heads.project text COLLATE "C" NOT NULL
+audit_heads.seq bigint NOT NULL
+audit_heads.hash bytea NOT NULL
 blob_refs.project text COLLATE "C" NOT NULL
 blob_refs.hash text COLLATE "C" NOT NULL
 blob_refs.run uuid NOT NULL
@@ -278,8 +280,8 @@ CREATE UNIQUE INDEX attempts_pkey ON public.attempts USING btree (job, number)
 CREATE INDEX audit_by_subject ON public.audit USING btree (project, subject, seq)
 CREATE INDEX audit_by_what ON public.audit USING btree (project, what, seq)
 CREATE INDEX audit_by_who ON public.audit USING btree (project, who, seq)
+CREATE UNIQUE INDEX audit_heads_pkey ON public.audit_heads USING btree (project)
 CREATE UNIQUE INDEX audit_pkey ON public.audit USING btree (project, seq)
-CREATE UNIQUE INDEX audit_tail_pkey ON public.audit_tail USING btree (project)
 CREATE INDEX blob_refs_by_run ON public.blob_refs USING btree (run)
 CREATE UNIQUE INDEX blob_refs_pkey ON public.blob_refs USING btree (project, hash, run)
 CREATE UNIQUE INDEX blobs_pkey ON public.blobs USING btree (project, hash)

@@ -34,6 +34,8 @@ CREATE TABLE audit (
     what TEXT NOT NULL,
     subject TEXT NOT NULL,
     detail TEXT NOT NULL,
+    -- SHA-256 of the hash before it, the number and the content.
+    hash BLOB NOT NULL,
     PRIMARY KEY (project, seq)
 ) STRICT, WITHOUT ROWID;
 
@@ -42,6 +44,12 @@ CREATE INDEX audit_by_subject ON audit (project, subject, seq);
 CREATE INDEX audit_by_what ON audit (project, what, seq);
 
 CREATE INDEX audit_by_who ON audit (project, who, seq);
+
+CREATE TABLE audit_heads (
+    project TEXT NOT NULL PRIMARY KEY,
+    seq INTEGER NOT NULL,
+    hash BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE blob_refs (
     project TEXT NOT NULL DEFAULT 'default',

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use uuid::Uuid;
-use windlass_engine::counter::{Revision, Seq};
+use windlass_engine::counter::Revision;
 use windlass_engine::event::Parent;
 use windlass_engine::id::{JobId, RunId};
 use windlass_engine::job::{Attempt, Job, JobSpec};
@@ -12,7 +12,7 @@ use windlass_engine::money::{Amount, Movement};
 use windlass_engine::run::Totals;
 
 use crate::account::{AccountRow, BalanceWaiter, LedgerRow, Posting, PriceRow};
-use crate::audit::AuditRow;
+use crate::audit::{AuditEntry, AuditHash, AuditHead, AuditRow};
 use crate::bulk::{BulkFailure, BulkRow, BulkTarget};
 use crate::column::Columns;
 use crate::flow::{FlowRow, VersionRow};
@@ -269,10 +269,20 @@ pub(crate) fn server<C: Columns>(columns: &mut C) -> Result<ServerRow, C::Error>
     })
 }
 
-pub(crate) fn audit<C: Columns>(columns: &mut C) -> Result<(Seq, AuditRow), C::Error> {
+pub(crate) fn audit<C: Columns>(columns: &mut C) -> Result<AuditEntry, C::Error> {
     let seq = columns.number()?;
     let (at, who, what) = (columns.time()?, columns.text()?, columns.text()?);
-    Ok((seq, AuditRow { at, who, what, subject: columns.text()?, detail: columns.json()? }))
+    let row = AuditRow { at, who, what, subject: columns.text()?, detail: columns.json()? };
+    Ok(AuditEntry { seq, row, hash: audit_hash(columns)? })
+}
+
+pub(crate) fn audit_head<C: Columns>(columns: &mut C) -> Result<AuditHead, C::Error> {
+    Ok(AuditHead { seq: columns.number()?, hash: audit_hash(columns)? })
+}
+
+fn audit_hash<C: Columns>(columns: &mut C) -> Result<AuditHash, C::Error> {
+    let bytes = columns.bytes()?;
+    AuditHash::read(&bytes).map_err(|error| columns.unreadable(&error))
 }
 
 pub(crate) fn log<C: Columns>(columns: &mut C) -> Result<LogRow, C::Error> {

@@ -21,7 +21,6 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use windlass_engine::counter::Seq;
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
 use windlass_engine::money::Amount;
@@ -29,7 +28,7 @@ use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use crate::account::{AccountRow, BalanceWaiter, LedgerQuery, LedgerRow, PriceRow};
-use crate::audit::{AuditQuery, AuditRow};
+use crate::audit::{AuditEntry, AuditHead, AuditQuery};
 use crate::blob::FoundBlobs;
 use crate::commit::{Commit, Committed};
 use crate::error::StoreError;
@@ -219,7 +218,8 @@ forward! {
         dead_letter_groups / dead_letter_groups_now(queue: String) -> Vec<DeadLetterGroup>;
         schedule / schedule_now(id: ScheduleId) -> Option<Scheduled>;
         schedules / schedules_now(part: Part) -> Page<Scheduled>;
-        audit / audit_now(query: AuditQuery) -> Vec<(Seq, AuditRow)>;
+        audit / audit_now(query: AuditQuery) -> Vec<AuditEntry>;
+        audit_head / audit_head_now() -> AuditHead;
         logs / logs_now(run: RunId, of: LogsOf) -> Vec<LogRow>;
         workers in registry / workers_now(query: WorkerQuery) -> Vec<WorkerRow>;
         beat_worker in registry / beat_worker_now(beat: WorkerBeat) -> ();

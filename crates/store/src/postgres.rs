@@ -54,7 +54,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
-use windlass_engine::counter::Seq;
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
 use windlass_engine::money::Amount;
@@ -62,7 +61,7 @@ use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use crate::account::{AccountRow, BalanceWaiter, LedgerQuery, LedgerRow, PriceRow};
-use crate::audit::{AuditQuery, AuditRow};
+use crate::audit::{AuditEntry, AuditHead, AuditQuery};
 use crate::blob::{BlobCache, FoundBlobs};
 use crate::commit::{Commit, Committed};
 use crate::condition::ConditionLog;
@@ -494,8 +493,12 @@ impl Store for Postgres {
         schedule::schedules(&self.link().await?, project, &part).await
     }
 
-    async fn audit(&self, project: &Project, query: AuditQuery) -> Result<Vec<(Seq, AuditRow)>, StoreError> {
+    async fn audit(&self, project: &Project, query: AuditQuery) -> Result<Vec<AuditEntry>, StoreError> {
         audit::audit(&self.link().await?, project, &query).await
+    }
+
+    async fn audit_head(&self, project: &Project) -> Result<AuditHead, StoreError> {
+        audit::head(&self.link().await?, project).await
     }
 
     async fn logs(&self, project: &Project, run: RunId, of: LogsOf) -> Result<Vec<LogRow>, StoreError> {

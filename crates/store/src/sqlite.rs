@@ -61,7 +61,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use windlass_engine::counter::Seq;
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
 use windlass_engine::money::Amount;
@@ -69,7 +68,7 @@ use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use crate::account::{AccountRow, BalanceWaiter, LedgerQuery, LedgerRow, PriceRow};
-use crate::audit::{AuditQuery, AuditRow};
+use crate::audit::{AuditEntry, AuditHead, AuditQuery};
 use crate::blob::{BlobCache, FoundBlobs};
 use crate::commit::{Commit, Committed};
 use crate::condition::{ConditionLog, StoreCheck};
@@ -512,9 +511,14 @@ impl Store for Sqlite {
         self.read(move |db| schedule::schedules(db, &project, &part)).await
     }
 
-    async fn audit(&self, project: &Project, query: AuditQuery) -> Result<Vec<(Seq, AuditRow)>, StoreError> {
+    async fn audit(&self, project: &Project, query: AuditQuery) -> Result<Vec<AuditEntry>, StoreError> {
         let project = project.clone();
         self.read(move |db| audit::audit(db, &project, &query)).await
+    }
+
+    async fn audit_head(&self, project: &Project) -> Result<AuditHead, StoreError> {
+        let project = project.clone();
+        self.read(move |db| audit::head(&db.connection, &project)).await
     }
 
     async fn logs(&self, project: &Project, run: RunId, of: LogsOf) -> Result<Vec<LogRow>, StoreError> {

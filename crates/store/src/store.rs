@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use windlass_engine::counter::Seq;
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
 use windlass_engine::money::Amount;
@@ -12,7 +11,7 @@ use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use crate::account::{AccountRow, BalanceWaiter, LedgerQuery, LedgerRow, PriceRow};
-use crate::audit::{AuditQuery, AuditRow};
+use crate::audit::{AuditEntry, AuditHead, AuditQuery};
 use crate::blob::FoundBlobs;
 use crate::bulk::BulkStore;
 use crate::commit::{Commit, Committed};
@@ -310,8 +309,11 @@ pub trait Store: BulkStore + Send + Sync {
     /// Schedules in the order of the part.
     async fn schedules(&self, project: &Project, part: Part) -> Result<Page<Scheduled>, StoreError>;
 
-    /// Lines of the audit, each with its number: from 1, without gaps.
-    async fn audit(&self, project: &Project, query: AuditQuery) -> Result<Vec<(Seq, AuditRow)>, StoreError>;
+    /// Lines of the audit.
+    async fn audit(&self, project: &Project, query: AuditQuery) -> Result<Vec<AuditEntry>, StoreError>;
+
+    /// The last line of the audit.
+    async fn audit_head(&self, project: &Project) -> Result<AuditHead, StoreError>;
 
     /// Log lines of a run's attempts; at most [`crate::log::LOGS_MAX`].
     async fn logs(&self, project: &Project, run: RunId, of: LogsOf) -> Result<Vec<LogRow>, StoreError>;

@@ -239,6 +239,7 @@ impl Tenant<'_> {
             schedules(Part::default());
             schedule(schedule_id(ids));
             audit(AuditQuery::default());
+            audit_head();
             logs(run_id(ids), LogsOf::Attempt(Fence(ids)));
             logs(run_id(ids), LogsOf::After { entry: Seq::ZERO, fence: Fence(0) });
             workers(WorkerQuery::default());

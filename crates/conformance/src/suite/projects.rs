@@ -7,7 +7,7 @@ use windlass_engine::money::{Amount, Movement, Price};
 use windlass_engine::path::NodePath;
 use windlass_engine::project::Project;
 use windlass_store::account::{LedgerQuery, PriceRow};
-use windlass_store::audit::{AuditQuery, AuditRow};
+use windlass_store::audit::{AuditHead, AuditQuery, AuditRow};
 use windlass_store::commit::{Commit, ScheduleChange, Unmoved};
 use windlass_store::flow::{FlowChoice, FlowQuery, FlowRef, Publication, VersionRef};
 use windlass_store::job::{JobQuery, KeyQuery, OutlineQuery, ReadyQuery};
@@ -146,6 +146,7 @@ pub async fn rows_of_another_project_are_unknown(store: &dyn Store) {
     assert!(store.schedules(other, Part::default()).await.unwrap().items.is_empty());
     assert!(store.schedule(other, schedule_id(1)).await.unwrap().is_none());
     assert!(store.audit(other, AuditQuery::default()).await.unwrap().is_empty());
+    assert_eq!(store.audit_head(other).await.unwrap(), AuditHead::EMPTY);
     assert_eq!(store.audit(&Project::DEFAULT, AuditQuery::default()).await.unwrap().len(), 1);
     assert_eq!(store.logs(&Project::DEFAULT, run_id(1), LogsOf::Attempt(Fence(1))).await.unwrap().len(), 1);
 }
@@ -271,7 +272,7 @@ pub async fn two_projects_use_the_same_names(store: &dyn Store) {
         let depth = &store.queues(project, NameRange::All, at(9)).await.unwrap()[0];
         assert_eq!((depth.is_paused, depth.open.values().sum::<u64>()), (n == 1, 1));
         let lines = store.audit(project, AuditQuery::default()).await.unwrap();
-        assert_eq!(lines.iter().map(|(seq, _)| seq.0).collect::<Vec<_>>(), [1]);
+        assert_eq!(lines.iter().map(|line| line.seq.0).collect::<Vec<_>>(), [1]);
     }
     // The verbs of the whole store name the project of each row.
     let due = store.due(at(9), 10).await.unwrap();

@@ -7,7 +7,7 @@ use windlass_engine::money::{Amount, Price};
 use windlass_engine::plan::Priority;
 use windlass_engine::project::Project;
 use windlass_store::account::PriceRow;
-use windlass_store::audit::{AuditQuery, AuditRow};
+use windlass_store::audit::{AuditContent, AuditHead, AuditQuery, AuditRow};
 use windlass_store::commit::Commit;
 use windlass_store::log::{LOGS_MAX, LogRow, LoggedLine, LogsOf};
 use windlass_store::page::{LineOrder, NameRange};
@@ -234,10 +234,42 @@ pub async fn the_audit_is_numbered_in_order(store: &dyn Store) {
             .await
             .unwrap();
     }
-    let all = store.audit(&Project::DEFAULT, AuditQuery::default()).await.unwrap();
-    assert_eq!(all, [1, 2, 3, 4].map(|n| (Seq(n), row(n))));
+    let numbered = async |query: AuditQuery| {
+        let lines = store.audit(&Project::DEFAULT, query).await.unwrap();
+        lines.into_iter().map(|line| (line.seq, line.row)).collect::<Vec<_>>()
+    };
+    assert_eq!(numbered(AuditQuery::default()).await, [1, 2, 3, 4].map(|n| (Seq(n), row(n))));
     let part = AuditQuery { after: Seq(1), limit: 2, ..AuditQuery::default() };
-    assert_eq!(store.audit(&Project::DEFAULT, part).await.unwrap(), [2, 3].map(|n| (Seq(n), row(n))));
+    assert_eq!(numbered(part).await, [2, 3].map(|n| (Seq(n), row(n))));
+}
+
+pub async fn each_line_of_the_audit_has_the_hash_of_the_line_before(store: &dyn Store) {
+    let fixture = StoreFixture::new(store).await;
+    let other = Project::new("other").unwrap();
+    let row = |subject: &str| AuditRow {
+        at: at(1),
+        who: "m\0e ü".to_owned(),
+        what: "queue.pause".to_owned(),
+        subject: subject.to_owned(),
+        detail: json!({ "z": 1.5, "a": [null, "\u{1}", -0.0, u64::MAX] }),
+    };
+    assert_eq!(store.audit_head(&Project::DEFAULT).await.unwrap(), AuditHead::EMPTY);
+    for (project, audit) in [
+        (&Project::DEFAULT, vec![row("a"), row("b")]),
+        (&other, vec![row("a")]),
+        (&Project::DEFAULT, vec![row("c")]),
+    ] {
+        fixture.commit(Commit { audit, ..Commit::new(project, fixture.command(), at(1)) }).await.unwrap();
+    }
+    for (project, n_lines) in [(&Project::DEFAULT, 3), (&other, 1)] {
+        let mut head = AuditHead::EMPTY;
+        for line in store.audit(project, AuditQuery::default()).await.unwrap() {
+            head = head.next(&AuditContent::of(project, &line.row));
+            assert_eq!((line.seq, line.hash), (head.seq, head.hash));
+        }
+        assert_eq!(head.seq, Seq(n_lines));
+        assert_eq!(store.audit_head(project).await.unwrap(), head);
+    }
 }
 
 pub async fn the_audit_is_read_in_both_orders_and_by_user_action_and_subject(store: &dyn Store) {
@@ -266,7 +298,7 @@ pub async fn the_audit_is_read_in_both_orders_and_by_user_action_and_subject(sto
         AuditQuery { who, what, subject, order: LineOrder::Newest, ..AuditQuery::default() }
     };
     let seqs = async |query: AuditQuery| -> Vec<u64> {
-        store.audit(&Project::DEFAULT, query).await.unwrap().into_iter().map(|(seq, _)| seq.0).collect()
+        store.audit(&Project::DEFAULT, query).await.unwrap().into_iter().map(|line| line.seq.0).collect()
     };
     assert_eq!(seqs(of("", "", "")).await, [5, 4, 3, 2, 1]);
     assert_eq!(seqs(AuditQuery { limit: 2, ..of("", "", "") }).await, [5, 4]);

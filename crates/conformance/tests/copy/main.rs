@@ -17,7 +17,7 @@ use windlass_engine::counter::Epoch;
 use windlass_engine::id::{CommandId, ServerId};
 use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
-use windlass_store::audit::{AuditQuery, AuditRow};
+use windlass_store::audit::{AuditContent, AuditHead, AuditQuery, AuditRow};
 use windlass_store::commit::Commit;
 use windlass_store::copy::{Compared, CopyError, StoreAddress, copy};
 use windlass_store::run::Owner;
@@ -93,8 +93,12 @@ fn a_copied_store_reads_the_same_and_continues_its_numbers() {
             assert!(again.to_string().contains("taken"), "{again}");
             store.commit_one(noted(n)).await.unwrap();
             let audit = store.audit(&Project::DEFAULT, AuditQuery::default()).await.unwrap();
-            assert!(audit.iter().map(|(seq, _)| seq.0).eq(1..=n as u64), "{audit:?}");
-            assert_eq!(audit[0].1, noted(1).audit[0]);
+            assert!(audit.iter().map(|line| line.seq.0).eq(1..=n as u64), "{audit:?}");
+            assert_eq!(audit[0].row, noted(1).audit[0]);
+            let chain = audit.iter().fold(AuditHead::EMPTY, |head, line| {
+                head.next(&AuditContent::of(&Project::DEFAULT, &line.row))
+            });
+            assert_eq!(store.audit_head(&Project::DEFAULT).await.unwrap(), chain);
             // The copy knows the commands of its source.
             assert_eq!(store.commit_one(noted(1)).await.unwrap().at, Timestamp(1));
             assert_eq!(store.audit(&Project::DEFAULT, AuditQuery::default()).await.unwrap().len() as u128, n);

@@ -32,6 +32,46 @@ pub struct AuditLine {
     /// Where the connection came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ip: Option<String>,
+    /// SHA-256 of the line and of the hash of the line before it, as 64 hexadecimal digits.
+    pub hash: String,
+}
+
+/// The last line of the audit. Keep it in another place: it proves that no line up to it was changed or deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AuditHead {
+    /// 0 while there is no line.
+    pub seq: u64,
+    /// The hash of that line; 64 zeros while there is none.
+    pub hash: String,
+}
+
+/// The result of a check of the whole audit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AuditVerification {
+    /// The lines from the first that are as they were written.
+    pub intact: u64,
+    /// The head that the store kept.
+    pub head: AuditHead,
+    /// The first place where the audit is not as it was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken: Option<AuditBreak>,
+}
+
+/// A place where the audit is not as it was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AuditBreak {
+    pub seq: u64,
+    pub reason: String,
+}
+
+/// The head that a caller kept.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct AuditVerifyQuery {
+    /// An earlier head, as `<seq>:<hash>`: the audit must contain that line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
 }
 
 /// Which part of the audit is asked for.

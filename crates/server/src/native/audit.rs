@@ -1,11 +1,13 @@
-//! The audit log.
+//! The audit log, its head and the check of its hash chain.
 
 use axum::Json;
 use axum::extract::State;
 use windlass_engine::counter::Seq;
 use windlass_engine::problem::did_you_mean;
-use windlass_sdk::contract::{AuditLine, AuditListQuery, List};
-use windlass_store::audit::AuditQuery as StoredQuery;
+use windlass_sdk::contract::{
+    AuditBreak, AuditHead, AuditLine, AuditListQuery, AuditVerification, AuditVerifyQuery, List,
+};
+use windlass_store::audit::{AuditHead as StoredHead, AuditQuery as StoredQuery};
 
 use crate::app::App;
 use crate::audit::words;
@@ -30,8 +32,39 @@ pub(crate) async fn list(
         limit,
     };
     let rows = app.store().audit(app.project(), query).await?;
-    let next = rows.last().filter(|_| rows.len() == limit).map(|(seq, _)| seq.to_string());
+    let next = rows.last().filter(|_| rows.len() == limit).map(|line| line.seq.to_string());
     Ok(Json(List { items: rows.into_iter().map(shape::audit_line).collect(), next }))
+}
+
+/// The last line of the audit. A copy in another place proves later that no line up to it was changed or deleted.
+#[utoipa::path(get, path = "/api/v1/audit/head", operation_id = "show_audit_head", tag = "server",
+    responses((status = 200, description = "The last line", body = AuditHead)))]
+pub(crate) async fn head(State(app): State<App>) -> ApiResult<Json<AuditHead>> {
+    Ok(Json(shape::audit_head(app.store().audit_head(app.project()).await?)))
+}
+
+/// Checks that all lines of the audit are as they were written. It reads them all: about a second for 100,000 lines.
+#[utoipa::path(get, path = "/api/v1/audit/verify", operation_id = "verify_audit", tag = "server",
+    params(AuditVerifyQuery),
+    responses((status = 200, description = "Whether the audit is intact, and where it is not", body = AuditVerification)))]
+pub(crate) async fn verify(
+    State(app): State<App>,
+    QueryParams(asked): QueryParams<AuditVerifyQuery>,
+) -> ApiResult<Json<AuditVerification>> {
+    let kept = asked.head.as_deref().map(kept_head).transpose()?;
+    let check = app.runtime.check_audit(kept.as_slice()).await?;
+    let seq = check.intact.0;
+    let broken = check.broken.map(|reason| AuditBreak { seq: seq + 1, reason: reason.to_owned() });
+    Ok(Json(AuditVerification { intact: seq, head: shape::audit_head(check.head), broken }))
+}
+
+/// A head as a caller kept it: `<seq>:<hash>`.
+fn kept_head(text: &str) -> ApiResult<StoredHead> {
+    let head = text
+        .split_once(':')
+        .and_then(|(seq, hash)| Some(StoredHead { seq: Seq(seq.parse().ok()?), hash: hash.parse().ok()? }));
+    let reason = "a head is `<seq>:<hash>`, with the hash as 64 hexadecimal digits, as `windlass audit head` prints it";
+    head.ok_or_else(|| ApiError::field(Code::BadQuery, "?head", reason))
 }
 
 /// The name of a change. A misspelled name is refused: an empty list would look as if nothing had been done.

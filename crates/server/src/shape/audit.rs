@@ -1,14 +1,14 @@
 //! Lines of the audit log.
 
 use serde_json::Value;
-use windlass_engine::counter::Seq;
-use windlass_sdk::contract::AuditLine;
-use windlass_store::audit::AuditRow;
+use windlass_sdk::contract::{AuditHead, AuditLine};
+use windlass_store::audit::{AuditEntry, AuditHead as StoredHead, AuditRow};
 
 use super::time;
 
 /// One line of the audit log; empty details are absent.
-pub(crate) fn audit_line((seq, row): (Seq, AuditRow)) -> AuditLine {
+pub(crate) fn audit_line(entry: AuditEntry) -> AuditLine {
+    let AuditEntry { seq, row, hash } = entry;
     let AuditRow { at, who, what, subject, mut detail } = row;
     let mut text = |name: &str| match detail.get_mut(name).map(Value::take) {
         Some(Value::String(text)) => Some(text),
@@ -17,5 +17,24 @@ pub(crate) fn audit_line((seq, row): (Seq, AuditRow)) -> AuditLine {
     let (ip, code, reason) = (text("ip"), text("code"), text("reason"));
     let [method, path, result] = ["method", "path", "result"].map(|name| text(name).unwrap_or_default());
     let status = detail["status"].as_u64().and_then(|status| u16::try_from(status).ok()).unwrap_or_default();
-    AuditLine { seq: seq.0, at: time(at), who, what, subject, result, status, code, reason, method, path, ip }
+    let hash = hash.to_string();
+    AuditLine {
+        seq: seq.0,
+        at: time(at),
+        who,
+        what,
+        subject,
+        result,
+        status,
+        code,
+        reason,
+        method,
+        path,
+        ip,
+        hash,
+    }
+}
+
+pub(crate) fn audit_head(StoredHead { seq, hash }: StoredHead) -> AuditHead {
+    AuditHead { seq: seq.0, hash: hash.to_string() }
 }

@@ -114,6 +114,8 @@ const NATIVE: &[&str] = &[
     "POST /api/v1/examples",
     "POST /api/v1/doctor",
     "GET /api/v1/audit",
+    "GET /api/v1/audit/head",
+    "GET /api/v1/audit/verify",
     "GET /api/v1/stats",
     "GET /metrics",
     "GET /healthz",

@@ -11,7 +11,10 @@ fn wait() -> Value {
 
 async fn audit(client: &Client) -> Vec<(String, String, Value)> {
     let lines = client.runtime.store().audit(client.runtime.project(), AuditQuery::default()).await.unwrap();
-    lines.into_iter().map(|(_, row)| (row.what, row.subject, row.detail["result"].clone())).collect()
+    lines
+        .into_iter()
+        .map(|line| (line.row.what, line.row.subject, line.row.detail["result"].clone()))
+        .collect()
 }
 
 #[tokio::test]

@@ -515,18 +515,42 @@ CREATE TABLE audit (
     what text COLLATE "C" NOT NULL,
     subject text COLLATE "C" NOT NULL,
     detail text COLLATE "C" NOT NULL,
+    -- SHA-256 of the hash before it, the number and the content.
+    hash bytea NOT NULL,
     PRIMARY KEY (project, seq)
 );
 CREATE INDEX audit_by_who ON audit (project, who, seq);
 CREATE INDEX audit_by_what ON audit (project, what, seq);
 CREATE INDEX audit_by_subject ON audit (project, subject, seq);
 
--- The number of the last row of each project's audit. A sequence would assign numbers before transactions commit, and a
--- reader that continues after the last number it saw would miss the row of a transaction that commits later.
-CREATE TABLE audit_tail (
+-- The last row of each project's audit, so that a missing end is noticed. A sequence would assign numbers before
+-- transactions commit, and a reader that continues after the last number it saw would miss the row of a transaction that
+-- commits later.
+CREATE TABLE audit_heads (
     project text COLLATE "C" PRIMARY KEY,
-    seq bigint NOT NULL
+    seq bigint NOT NULL,
+    hash bytea NOT NULL
 ) WITH (fillfactor = 50);
+
+-- Adds rows to the audit of a project. `contents` has the bytes of each row that its hash covers.
+CREATE FUNCTION note_audit(
+    of_project text, ats bigint[], whos text[], whats text[], subjects text[], details text[], contents bytea[]
+) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    last_seq bigint;
+    last_hash bytea;
+BEGIN
+    INSERT INTO audit_heads (project, seq, hash) VALUES (of_project, 0, decode(repeat('00', 32), 'hex'))
+    ON CONFLICT DO NOTHING;
+    SELECT seq, hash INTO STRICT last_seq, last_hash FROM audit_heads WHERE project = of_project FOR UPDATE;
+    FOR place IN 1 .. cardinality(ats) LOOP
+        last_seq := last_seq + 1;
+        last_hash := sha256(last_hash || int8send(last_seq) || contents[place]);
+        INSERT INTO audit (project, seq, at, who, what, subject, detail, hash) VALUES
+            (of_project, last_seq, ats[place], whos[place], whats[place], subjects[place], details[place], last_hash);
+    END LOOP;
+    UPDATE audit_heads SET seq = last_seq, hash = last_hash WHERE project = of_project;
+END $$;
 
 -- Views for people, under the names and in the words of the documents that they know: a `task` is a run or a job, a
 -- `node_run` an attempt at a node, the `task_queue` the jobs of runs, a `task_run` an attempt at a job. Ids are text, times

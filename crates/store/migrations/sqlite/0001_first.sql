@@ -529,11 +529,20 @@ CREATE TABLE audit (
     what TEXT NOT NULL,
     subject TEXT NOT NULL,
     detail TEXT NOT NULL,
+    -- SHA-256 of the hash before it, the number and the content.
+    hash BLOB NOT NULL,
     PRIMARY KEY (project, seq)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX audit_by_who ON audit (project, who, seq);
 CREATE INDEX audit_by_what ON audit (project, what, seq);
 CREATE INDEX audit_by_subject ON audit (project, subject, seq);
+
+-- The last row of each project's audit, so that a missing end is noticed.
+CREATE TABLE audit_heads (
+    project TEXT NOT NULL PRIMARY KEY,
+    seq INTEGER NOT NULL,
+    hash BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
 
 -- Views for people, under the names and in the words of the documents that they know: a `task` is a run or a job, a
 -- `node_run` an attempt at a node, the `task_queue` the jobs of runs, a `task_run` an attempt at a job. Ids and times are

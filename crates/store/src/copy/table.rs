@@ -119,7 +119,8 @@ pub(crate) const TABLES: &[Table] = tables! {
     bulk_targets by (bulk, part) { bulk: Id, part: Number, targets: Text }
     bulk_failures by (bulk, no) { bulk: Id, no: Number, failure: Text }
     samples by (project, scope, at, server) { project scope: Text, at: Number, server: Id, figures: Text }
-    audit by (project, seq) { project: Text, seq at: Number, who what subject detail: Text }
+    audit by (project, seq) { project: Text, seq at: Number, who what subject detail: Text, hash: Bytes }
+    audit_heads by (project) { project: Text, seq: Number, hash: Bytes }
 };
 
 #[cfg(test)]

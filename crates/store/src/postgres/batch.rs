@@ -281,7 +281,7 @@ impl<'c> Batch<'c> {
         add(&mut asks, &self.logs, |rows| log::write(rows).in_project(project));
         asks.extend(self.depths.write(shard));
         // Last, because other writers to the audit wait from here on.
-        add(&mut asks, &self.audit, |rows| audit::note(rows).in_project(project));
+        add(&mut asks, &self.audit, |rows| audit::note(project, rows));
         asks
     }
 

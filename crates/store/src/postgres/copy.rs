@@ -23,9 +23,7 @@ use crate::job::holder;
 use crate::store::Store;
 
 const TAKE_NAMES: &str = "INSERT INTO flow_names (project, name) SELECT DISTINCT project, name FROM named_flows ON CONFLICT DO NOTHING";
-const SET_TAIL: &str = "INSERT INTO audit_tail (project, seq) SELECT project, max(seq) FROM audit GROUP BY project \
-     ON CONFLICT (project) DO UPDATE SET seq = excluded.seq";
-const CLEAR_OWN: &str = "TRUNCATE flow_names, audit_tail";
+const CLEAR_OWN: &str = "TRUNCATE flow_names";
 /// Query plans need statistics of the tables, and new tables have none.
 const LEARN: &str = "ANALYZE";
 
@@ -258,7 +256,6 @@ impl Side for Postgres {
     async fn derive(&self) -> Result<(), StoreError> {
         let db = self.link().await?;
         db.execute(TAKE_NAMES, &[]).await?;
-        db.execute(SET_TAIL, &[]).await?;
         // Only the first queries would be slower without.
         drop(db.say(LEARN).await);
         Ok(())
@@ -274,7 +271,7 @@ impl Side for Postgres {
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[TAKE_NAMES, SET_TAIL];
+pub(super) const ALL: &[&str] = &[TAKE_NAMES];
 
 #[cfg(test)]
 mod tests {
@@ -286,8 +283,7 @@ mod tests {
     use crate::postgres::tests::migrated;
 
     /// Derived tables that are not copied.
-    const OWN: [(&str, &str); 4] =
-        [("flow_names", "project"), ("flow_names", "name"), ("audit_tail", "project"), ("audit_tail", "seq")];
+    const OWN: [(&str, &str); 2] = [("flow_names", "project"), ("flow_names", "name")];
 
     #[test]
     fn every_column_of_every_table_is_copied() {

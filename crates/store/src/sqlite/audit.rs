@@ -1,35 +1,48 @@
 //! Lines of the audit.
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, Row, params, params_from_iter};
-use windlass_engine::counter::Seq;
+use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 use windlass_engine::project::Project;
 
 use super::column::SqliteColumns;
 use super::list::ListConditions;
 use super::readers::ReadConnection;
-use crate::audit::{AuditQuery, AuditRow};
-use crate::column::{bound, json};
+use crate::audit::{AuditContent, AuditEntry, AuditHead, AuditQuery, AuditRow};
+use crate::column::{bound, json, stored};
 use crate::decode;
 use crate::error::StoreError;
 use crate::page::LineOrder;
 use crate::table;
 
-const NOTE: &str = "INSERT INTO audit (project, seq, at, who, what, subject, detail) \
-     VALUES (?6, (SELECT coalesce(max(seq), 0) + 1 FROM audit WHERE project = ?6), ?1, ?2, ?3, ?4, ?5)";
+const HEAD: &str = "SELECT seq, hash FROM audit_heads WHERE project = ?1";
+const NOTE: &str = "INSERT INTO audit (project, seq, at, who, what, subject, detail, hash) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+const SET_HEAD: &str = "INSERT INTO audit_heads (project, seq, hash) VALUES (?1, ?2, ?3) \
+     ON CONFLICT (project) DO UPDATE SET seq = excluded.seq, hash = excluded.hash";
 
 /// Adds a line to the audit.
 pub(super) fn note(db: &Connection, project: &Project, row: &AuditRow) -> Result<(), StoreError> {
+    let AuditHead { seq, hash } = head(db, project)?.next(&AuditContent::of(project, row));
+    let (project, seq, hash) = (project.as_str(), stored(seq), hash.bytes());
     let AuditRow { at, who, what, subject, detail } = row;
-    db.prepare_cached(NOTE)?.execute(params![at.0, who, what, subject, json(detail), project.as_str()])?;
+    let line = params![project, seq, at.0, who, what, subject, json(detail), hash];
+    db.prepare_cached(NOTE)?.execute(line)?;
+    db.prepare_cached(SET_HEAD)?.execute(params![project, seq, hash])?;
     Ok(())
+}
+
+/// The last line of the audit.
+pub(super) fn head(db: &Connection, project: &Project) -> Result<AuditHead, StoreError> {
+    let read = |row: &Row<'_>| decode::audit_head(&mut SqliteColumns::of(row));
+    let head = db.prepare_cached(HEAD)?.query_row([project.as_str()], read).optional()?;
+    Ok(head.unwrap_or(AuditHead::EMPTY))
 }
 
 pub(super) fn audit(
     db: &ReadConnection,
     project: &Project,
     query: &AuditQuery,
-) -> Result<Vec<(Seq, AuditRow)>, StoreError> {
+) -> Result<Vec<AuditEntry>, StoreError> {
     let read = |row: &Row<'_>| decode::audit(&mut SqliteColumns::of(row));
     let (sql, values) = statement(project, query);
     db.rows(&table::AUDIT, &sql, params_from_iter(&values), read)
@@ -52,7 +65,7 @@ fn statement(project: &Project, query: &AuditQuery) -> (String, Vec<Value>) {
         AuditQuery { what: Some(_), .. } => " INDEXED BY audit_by_what",
         AuditQuery { subject: None, who: None, what: None, .. } => "",
     };
-    let select = format!("SELECT seq, at, who, what, subject, detail FROM audit{index}");
+    let select = format!("SELECT seq, at, who, what, subject, detail, hash FROM audit{index}");
     let (select, mut values) = conditions.selection(&select);
     values.push(bound(query.size()).into());
     (format!("{select} ORDER BY seq {direction} LIMIT ?"), values)
@@ -65,4 +78,4 @@ pub(super) fn list_sql(query: &AuditQuery) -> String {
 }
 
 #[cfg(test)]
-pub(super) const ALL: &[&str] = &[NOTE];
+pub(super) const ALL: &[&str] = &[HEAD, NOTE, SET_HEAD];
