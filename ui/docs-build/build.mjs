@@ -110,12 +110,12 @@ function shell({ title, nav, body, here: current, scripts = [], styles = [] }) {
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escape(title)} · Windlass</title>
-<link rel="stylesheet" href="/docs/assets/docs.css">${tags.join("")}</head>
+<link rel="icon" href="/ui/favicon.svg"><link rel="stylesheet" href="/docs/assets/docs.css">${tags.join("")}</head>
 <body>
 <header><a class="home" href="/ui/">Windlass</a> <a href="/docs">Guides</a> <a href="/docs/api">API reference</a>
-<search><label>Search <input id="search" type="search" autocomplete="off" placeholder="Search the guides"></label><ol id="found" hidden></ol></search></header>
+<search><input id="search" type="search" autocomplete="off" aria-label="Search the guides" placeholder="Search the guides"><ol id="found" hidden></ol></search></header>
 <div class="page"><nav aria-label="Guides">${parts}</nav>
-<main>${body}</main></div>
+<main${scripts.length > 1 ? "" : ' class="guide"'}>${body}</main></div>
 </body>
 </html>
 `;

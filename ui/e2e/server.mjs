@@ -8,7 +8,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-const BINARY = process.env.WINDLASS ?? new URL("../../target/debug/windlass", import.meta.url).pathname;
+export const BINARY = process.env.WINDLASS ?? new URL("../../target/debug/windlass", import.meta.url).pathname;
 const START_MS = 60_000;
 
 /** Waits until `check` answers something true; it is asked again after each answer, at most every 50 ms. */
@@ -98,6 +98,12 @@ export class Server {
     await this.kill();
     await this.postgres?.stop();
     for (const directory of [this.directory, this.database]) rmSync(directory, { recursive: true, force: true });
+  }
+
+  /** Runs a command of the program against this server until it is stopped. */
+  command(args) {
+    const child = spawn(BINARY, args, { cwd: this.directory, stdio: "ignore", env: { ...process.env, WINDLASS_SERVER: this.url } });
+    return { stop: () => { child.kill("SIGKILL"); return ended(child); } };
   }
 
   async api(method, path, body, headers = {}) {

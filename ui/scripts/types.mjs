@@ -1,13 +1,21 @@
-// Writes src/api/openapi.ts from an OpenAPI document: the types of every schema, and one entry of `Routes` for each
-// route of the native and the queue platform surface.
+// Writes the types of an OpenAPI document: those of every schema, and one entry of `Routes` for each route of the native
+// and the queue platform surface.
 //
-//   node scripts/types.mjs openapi.json
+//   node scripts/types.mjs openapi.json                          the types of the console, src/api/openapi.ts
+//   node scripts/types.mjs openapi.json --to FILE --sdk          another file, with comments and a type for each query
+//   node scripts/types.mjs openapi.json --to FILE --check        only compares; 1 = the file is of another document
 //
-// The first line of the result holds the SHA-256 of the document's shape; a Rust test compares it with the server's.
+// The first line of the result holds the SHA-256 of the document's shape; tests compare it with the server's.
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
+import { parseArgs } from "node:util";
 
-const document = JSON.parse(readFileSync(process.argv[2], "utf8"));
+const { values: flags, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { to: { type: "string" }, sdk: { type: "boolean" }, check: { type: "boolean" } },
+});
+const target = flags.to ?? new URL("../src/api/openapi.ts", import.meta.url);
+const document = JSON.parse(readFileSync(positionals[0], "utf8"));
 const METHODS = ["get", "post", "put", "patch", "delete"];
 
 /** Fields of the document that say nothing about types. */
@@ -26,6 +34,13 @@ function shape(value, hasNames = false) {
 
 const name = (reference) => reference.split("/").pop();
 const key = (text) => (/^[A-Za-z_$][\w$]*$/.test(text) ? text : JSON.stringify(text));
+
+/** The description of a schema as a comment, where comments are wanted. */
+function comment(schema, indent) {
+  const text = schema.description ?? schema.oneOf?.find((one) => one.description)?.description;
+  if (!flags.sdk || !text) return [];
+  return [`${indent}/** ${text.replace(/\s+/g, " ").replaceAll("*/", "* /")} */`];
+}
 
 function type(schema, indent = "") {
   if (schema === undefined || schema === true) return "unknown";
@@ -58,12 +73,15 @@ function object(schema, indent) {
     return `Record<string, ${rest && rest !== true ? type(rest, indent) : "unknown"}>`;
   }
   const required = new Set(schema.required ?? []);
-  const lines = properties.map(([field, of]) => {
+  const lines = properties.flatMap(([field, of]) => {
     const optional = required.has(field) ? "" : "?";
-    return `${indent}  ${key(field)}${optional}: ${type(of, `${indent}  `)};`;
+    return [...comment(of, `${indent}  `), `${indent}  ${key(field)}${optional}: ${type(of, `${indent}  `)};`];
   });
   return `{\n${lines.join("\n")}\n${indent}}`;
 }
+
+/** The name of the type of a route's query: `ListRunsQuery`. */
+const queryName = (operation) => `${operation.operationId.replace(/(?:^|_)(\w)/g, (_, letter) => letter.toUpperCase())}Query`;
 
 function parameters(operation, item, place) {
   const all = [...(item.parameters ?? []), ...(operation.parameters ?? [])].filter((one) => one.in === place);
@@ -81,6 +99,9 @@ function answer(operation) {
   return [...new Set(types)].join(" | ") || "unknown";
 }
 
+/** The named types of queries, which `routes` fills. */
+const queries = [];
+
 function routes() {
   const lines = [];
   for (const [path, item] of Object.entries(document.paths)) {
@@ -88,11 +109,16 @@ function routes() {
     for (const method of METHODS) {
       const operation = item[method];
       if (!operation) continue;
+      let query = parameters(operation, item, "query");
+      if (flags.sdk && query !== "undefined") {
+        queries.push(`export type ${queryName(operation)} = ${query};`, "");
+        query = queryName(operation);
+      }
       const body = operation.requestBody?.content?.["application/json"]?.schema;
       lines.push(
         `  ${JSON.stringify(`${method.toUpperCase()} ${path}`)}: {`,
         `    path: ${parameters(operation, item, "path")};`,
-        `    query: ${parameters(operation, item, "query")};`,
+        `    query: ${query};`,
         `    body: ${body ? type(body, "    ") : "undefined"};`,
         `    answer: ${answer(operation)};`,
         "  };",
@@ -113,12 +139,18 @@ function schemas() {
     }
     const of = type(schema);
     const isPlain = of.startsWith("{") && !of.includes("\n} | ");
-    lines.push(isPlain ? `export interface ${id} ${of}` : `export type ${id} = ${of};`, "");
+    lines.push(...comment(schema, ""), isPlain ? `export interface ${id} ${of}` : `export type ${id} = ${of};`, "");
   }
   return lines;
 }
 
 const digest = createHash("sha256").update(JSON.stringify(shape(document))).digest("hex");
+if (flags.check) {
+  const isSame = readFileSync(target, "utf8").startsWith(`// shape ${digest}\n`);
+  if (!isSame) console.error(`${target} is of another OpenAPI document: run ./x types`);
+  process.exit(isSame ? 0 : 1);
+}
+const routeLines = routes();
 const text = [
   `// shape ${digest}`,
   "// Generated from the server's OpenAPI document by `./x types`. Do not edit.",
@@ -130,11 +162,12 @@ const text = [
   "}",
   "",
   ...schemas(),
+  ...queries,
   "/** Each route: the parameters of its path and its query, its body and its answer. */",
   "export interface Routes {",
-  ...routes(),
+  ...routeLines,
   "}",
   "",
 ];
-writeFileSync(new URL("../src/api/openapi.ts", import.meta.url), text.join("\n"));
-console.log(`src/api/openapi.ts: ${Object.keys(document.components.schemas).length} schemas, shape ${digest.slice(0, 12)}`);
+writeFileSync(target, text.join("\n"));
+console.log(`${flags.to ?? "src/api/openapi.ts"}: ${Object.keys(document.components.schemas).length} schemas, shape ${digest.slice(0, 12)}`);

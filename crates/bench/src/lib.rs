@@ -1,7 +1,7 @@
 //! Benchmarks of Windlass on this machine, behind `windlass bench`.
 //!
 //! The crate measures every row three times and reports the median and the range, next to the rate at which the disk
-//! syncs, which bounds most rows. `steps`, `dag`, `billing` and `topics` measure runs on a server in this process (`embedded`);
+//! syncs, which bounds most rows. `steps`, `dag`, `billing`, `topics` and `tls` measure runs on a server in this process (`embedded`);
 //! `processes`, `speedup`, `jobs` and `cluster` measure server and worker processes over HTTP; `history` compares an
 //! empty store with a full one. `store_factory` creates the stores and `report` renders the results.
 
@@ -14,11 +14,13 @@ mod disk;
 mod embedded;
 mod history;
 mod jobs;
+mod lists;
 mod processes;
 mod report;
 mod speedup;
 mod steps;
 mod store_factory;
+mod tls;
 mod topics;
 
 use std::fmt;
@@ -59,6 +61,8 @@ pub(crate) enum BenchRow {
     Billing,
     /// Runs beside an event stream that follows a hundred runs, and without one.
     Topics,
+    /// Runs started and awaited over HTTP, with TLS and without.
+    Tls,
     /// Runs of three steps made by a pull worker in another process, over HTTP.
     Worker,
     /// Jobs created over HTTP, one a call.
@@ -79,6 +83,8 @@ pub(crate) enum BenchRow {
     Cluster,
     /// Runs and jobs on an empty store and on one with a long history.
     History,
+    /// The list of runs over a long history, over HTTP.
+    Lists,
 }
 
 /// The arguments of `windlass bench`.
@@ -107,7 +113,7 @@ pub struct BenchArgs {
     /// Parallel runs.
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     at_once: u32,
-    /// Finished runs in the store of the rows `startup` and `history`.
+    /// Finished runs in the store of the rows `startup`, `history` and `lists`.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1_000..=100_000_000))]
     history: u32,
     /// Jobs in the long queue.
@@ -264,6 +270,7 @@ async fn figures(plan: &BenchPlan, row: BenchRow) -> Result<Vec<Measurement>> {
         BenchRow::SpeedUpHundred => speedup::speed_up(plan, 100).await?.into(),
         BenchRow::Billing => billing::billing(plan).await?.into(),
         BenchRow::Topics => topics::topics(plan).await?.into(),
+        BenchRow::Tls => tls::tls(plan).await?.into(),
         BenchRow::Worker => vec![processes::worker(plan).await?],
         BenchRow::Enqueue => vec![jobs::enqueue(plan).await?],
         BenchRow::Bulk => vec![jobs::bulk(plan).await?],
@@ -274,6 +281,7 @@ async fn figures(plan: &BenchPlan, row: BenchRow) -> Result<Vec<Measurement>> {
         BenchRow::Startup => processes::startup(plan).await?.into(),
         BenchRow::Cluster => cluster::cluster(plan).await?,
         BenchRow::History => history::history(plan).await?,
+        BenchRow::Lists => lists::lists(plan).await?,
     })
 }
 

@@ -129,27 +129,31 @@ impl ServerProcess {
         Ok(())
     }
 
-    /// Completed runs per second, `at_once` in parallel, for `at_least`.
     async fn many(&self, at_once: usize, at_least: Duration) -> Result<f64> {
-        let run = RunRequest { params: json!({"x": 1}).as_object().cloned(), ..RunRequest::default() };
-        let (run, done, begun) = (Arc::new(run), Arc::new(AtomicU64::new(0)), Instant::now());
-        let mut tasks = tokio::task::JoinSet::new();
-        for _ in 0..at_once {
-            let (client, run, done) = (self.client.clone(), run.clone(), done.clone());
-            tasks.spawn(async move {
-                while begun.elapsed() < at_least {
-                    let ended = client.runs().start_and_wait("bench", &run, RUN_TIMEOUT).await?;
-                    ensure!(ended.status == RunStatus::Completed, "{} is {}", ended.id, ended.status.word());
-                    done.fetch_add(1, Ordering::Relaxed);
-                }
-                Ok(())
-            });
-        }
-        while let Some(task) = tasks.join_next().await {
-            task??;
-        }
-        Ok(done.load(Ordering::Relaxed) as f64 / begun.elapsed().as_secs_f64())
+        many_runs(&self.client, at_once, at_least).await
     }
+}
+
+/// Completed runs of the flow `bench` per second, `at_once` in parallel, for `at_least`.
+pub(crate) async fn many_runs(client: &Client, at_once: usize, at_least: Duration) -> Result<f64> {
+    let run = RunRequest { params: json!({"x": 1}).as_object().cloned(), ..RunRequest::default() };
+    let (run, done, begun) = (Arc::new(run), Arc::new(AtomicU64::new(0)), Instant::now());
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..at_once {
+        let (client, run, done) = (client.clone(), run.clone(), done.clone());
+        tasks.spawn(async move {
+            while begun.elapsed() < at_least {
+                let ended = client.runs().start_and_wait("bench", &run, RUN_TIMEOUT).await?;
+                ensure!(ended.status == RunStatus::Completed, "{} is {}", ended.id, ended.status.word());
+                done.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(())
+        });
+    }
+    while let Some(task) = tasks.join_next().await {
+        task??;
+    }
+    Ok(done.load(Ordering::Relaxed) as f64 / begun.elapsed().as_secs_f64())
 }
 
 /// Runs of three steps made by a pull worker in another process.

@@ -29,7 +29,9 @@ use windlass_store::sqlite::Durability;
 
 use crate::exit::{Exit, invalid};
 use crate::output;
-use crate::serve::config::{QueueBackend, ScriptConfig, ServerConfig, ServerLimits, StoreLocation, address};
+use crate::serve::config::{
+    QueueBackend, ScriptConfig, ServerConfig, ServerLimits, StoreLocation, TlsConfig, address,
+};
 use crate::serve::server::ListeningServer;
 use crate::serve::stop_on_signals;
 use crate::session::{GlobalArgs, cut};
@@ -157,6 +159,7 @@ async fn config(flags: &DevArgs, examples: &Examples) -> Result<ServerConfig> {
         hosts: Vec::new(),
         cors: Vec::new(),
         trusted_proxies: Vec::new(),
+        tls: TlsConfig::default(),
         limits: ServerLimits::default(),
     })
 }

@@ -38,12 +38,25 @@ pub(crate) async fn run(flags: ServeArgs) -> Result<Exit> {
         server.url(),
         server.url(),
     ));
+    if let Some(line) = tls_line(&config) {
+        output::message(&format!("  tls         {line}"));
+    }
     if let Some(line) = scripts_line(&config.scripts) {
         output::message(&format!("  scripts     {line}"));
     }
     server.until_stopped(config.drain).await?;
     output::message("stopped: open runs go on after the next start");
     Ok(Exit::Done)
+}
+
+/// The certificate, and whether clients need one too.
+fn tls_line(config: &ServerConfig) -> Option<String> {
+    let files = config.tls.listener.as_ref()?;
+    let clients = match &files.client_ca {
+        None => String::new(),
+        Some(ca) => format!("; clients need a certificate of {}", ca.display()),
+    };
+    Some(format!("{}, read again when it changes{clients}", files.cert.display()))
 }
 
 /// Which commands flows may run, and whether their limits hold.

@@ -1,10 +1,11 @@
 //! `windlass service`: shows and configures services.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{ArgGroup, Args, Subcommand};
-use windlass_sdk::contract::{RunPriority, ServiceChange, ServiceInfo};
+use windlass_sdk::contract::{RunPriority, SecretChange, ServiceChange, ServiceInfo};
 
 use crate::exit::Exit;
 use crate::help::{CHANGE_EXITS, SHOW_EXITS, help};
@@ -37,7 +38,16 @@ pub(crate) struct ServiceSelector {
 }
 
 /// The flags that set something; one of them is needed, or `--clear`.
-const SETTINGS: [&str; 6] = ["recheck_ms", "recheck", "until_reported", "timeout", "calls_max", "priority"];
+const SETTINGS: [&str; 8] = [
+    "recheck_ms",
+    "recheck",
+    "until_reported",
+    "timeout",
+    "calls_max",
+    "priority",
+    "secret_file",
+    "no_secret",
+];
 
 #[derive(Args)]
 #[command(group = ArgGroup::new("setting").multiple(true).args(SETTINGS))]
@@ -62,7 +72,14 @@ pub(crate) struct ServiceSetArgs {
     /// The priority of calls whose node has none.
     #[arg(long, value_parser = priority)]
     priority: Option<RunPriority>,
-    /// Remove the settings.
+    /// A file with the secret under which calls to push workers are signed, `-` = standard input: `whsec_` and 24 to 64
+    /// bytes as base64. Without it the secret stays as it is.
+    #[arg(long, value_name = "FILE", conflicts_with = "no_secret")]
+    secret_file: Option<PathBuf>,
+    /// Sign no calls any more.
+    #[arg(long)]
+    no_secret: bool,
+    /// Remove the settings, the secret too.
     #[arg(long, conflicts_with = "setting", required_unless_present = "setting")]
     clear: bool,
 }
@@ -82,10 +99,25 @@ pub(crate) async fn run(command: ServiceCommand, options: &GlobalArgs) -> Result
                 timeout_ms: given.timeout.map(millis),
                 calls_max: given.calls_max,
                 priority: given.priority,
+                secret: match &given.secret_file {
+                    Some(path) => SecretChange::Set(read_secret(path)?),
+                    None if given.no_secret || given.clear => SecretChange::Remove,
+                    None => SecretChange::Keep,
+                },
             };
             print_service(&session.client.services().set(&given.which.service, &change).await?, session)
         }
     }
+}
+
+/// Reads a secret from a file, or from standard input.
+pub(crate) fn read_secret(path: &Path) -> Result<String> {
+    let text = match path.to_str() {
+        Some("-") => std::io::read_to_string(std::io::stdin()),
+        _ => std::fs::read_to_string(path),
+    };
+    let text = text.with_context(|| format!("cannot read the secret in {}", path.display()))?;
+    Ok(text.trim().to_owned())
 }
 
 async fn list(session: &Session) -> Result<Exit> {
@@ -131,6 +163,7 @@ fn settings_of(service: &ServiceInfo) -> Vec<String> {
         service.timeout_ms.map(|ms| format!("timeout {}", words(ms))),
         service.calls_max.map(|n| format!("{n} calls at most")),
         service.priority.map(|priority| format!("priority {}", priority.word())),
+        service.is_signed.then(|| "calls are signed".to_owned()),
     ];
     settings.into_iter().flatten().collect()
 }

@@ -2,11 +2,12 @@
 
 mod ids;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 use windlass_sdk::contract::{RunsQuery, Time};
-use windlass_sdk::{Client, ClientError};
+use windlass_sdk::{Client, ClientError, ClientTls, IdentityFiles};
 
 use crate::output::{OutputFormat, Printer};
 
@@ -34,6 +35,15 @@ pub(crate) struct GlobalArgs {
     /// The URL of the server [default: http://127.0.0.1:8070].
     #[arg(long, global = true, value_name = "URL", env = "WINDLASS_SERVER")]
     server: Option<String>,
+    /// A PEM file with authorities to trust beside those of the system, for an https server.
+    #[arg(long, global = true, value_name = "FILE", env = "WINDLASS_CA")]
+    ca: Option<PathBuf>,
+    /// A PEM file with your certificate, for a server that asks for one.
+    #[arg(long, global = true, value_name = "FILE", env = "WINDLASS_CLIENT_CERT", requires = "client_key")]
+    client_cert: Option<PathBuf>,
+    /// The PEM file with the key of the certificate.
+    #[arg(long, global = true, value_name = "FILE", env = "WINDLASS_CLIENT_KEY", requires = "client_cert")]
+    client_key: Option<PathBuf>,
     /// Your name in the audit of the server [default: the logged-in user].
     #[arg(long, global = true, value_name = "NAME", env = "WINDLASS_ACTOR")]
     actor: Option<String>,
@@ -53,9 +63,18 @@ impl GlobalArgs {
         Printer::new(self.output, self.quiet, self.wide)
     }
 
+    /// A client of the server at `base`.
+    pub(crate) fn client(&self, base: &str) -> Result<Client> {
+        let client = Client::new(base)?;
+        let identity = self.client_cert.clone().zip(self.client_key.clone());
+        let identity = identity.map(|(cert, key)| IdentityFiles { cert, key });
+        let tls = ClientTls { ca: self.ca.clone(), identity };
+        Ok(if tls == ClientTls::default() { client } else { client.with_tls(&tls)? })
+    }
+
     /// Opens a session with the server.
     pub(crate) fn session(&self) -> Result<Session> {
-        let client = Client::new(&self.server(&["SCHEDULER_BASE"]))?;
+        let client = self.client(&self.server(&["SCHEDULER_BASE"]))?;
         let actor = self.actor.clone().filter(|actor| !actor.trim().is_empty()).or_else(user_name);
         let client = match &actor {
             Some(actor) => client.acting_as(actor)?,

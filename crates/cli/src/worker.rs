@@ -2,6 +2,7 @@
 
 mod manage;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -10,12 +11,13 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use windlass_engine::function;
 use windlass_engine::problem::did_you_mean;
+use windlass_sdk::Worker;
 use windlass_sdk::worker::{HandlerOutcome, ServiceCall, bind, unique_id};
-use windlass_sdk::{Client, Worker};
 
 use crate::exit::{Exit, usage};
 use crate::output;
 use crate::serve::stop_on_signals;
+use crate::service::read_secret;
 use crate::session::{GlobalArgs, duration};
 
 /// The services of the standard worker.
@@ -56,6 +58,10 @@ pub(crate) struct WorkerArgs {
     /// The id of the worker [default: generated].
     #[arg(long)]
     id: Option<String>,
+    /// A file with the secret under which the server signs its calls; unsigned calls are refused. The server is given it
+    /// with the registration.
+    #[arg(long, value_name = "FILE", env = "WINDLASS_WORKER_SECRET_FILE", conflicts_with = "pull_only")]
+    secret_file: Option<PathBuf>,
     /// Parallel calls at most: a number, or MIN..MAX for a number that grows with the work and shrinks when idle.
     #[arg(long, value_name = "N|MIN..MAX", default_value = "64", value_parser = slots)]
     slots: SlotBounds,
@@ -109,9 +115,12 @@ async fn work(flags: WorkerArgs, options: &GlobalArgs) -> Result<Exit> {
     let id = flags.id.unwrap_or_else(|| unique_id("worker"));
     let demo = flags.demo;
     let SlotBounds { min, max } = flags.slots;
-    let mut worker = Worker::new(Client::new(&server)?, &id).slots_between(min, max).lease(flags.lease);
+    let mut worker = Worker::new(options.client(&server)?, &id).slots_between(min, max).lease(flags.lease);
     for service in &services {
         worker = worker.service(*service, move |call| answer(call, demo));
+    }
+    if let Some(path) = &flags.secret_file {
+        worker = worker.secret(&read_secret(path)?)?;
     }
     let queues = served(flags.queues, demo && !flags.push_only);
     for queue in &queues {

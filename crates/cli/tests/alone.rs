@@ -76,7 +76,9 @@ fn all_mistakes_of_the_configuration_are_reported_together() {
 
 #[test]
 fn a_wrong_queue_is_refused_before_the_store_is_opened() {
-    for (queue, reason) in [("kafka://k", "is no queue"), ("rediss://cache", "does not encrypt")] {
+    for (queue, reason) in
+        [("kafka://k", "is no queue"), ("redis://cache?ca=/ca.pem", "is no part of an address")]
+    {
         let output = windlass(&["serve", "--queue", queue], &[]);
         assert_eq!(output.status.code(), Some(4));
         assert!(text(&output.stderr).contains(reason), "{}", text(&output.stderr));

@@ -17,6 +17,7 @@ mod driver;
 mod executor;
 
 pub mod backend;
+pub mod certificates;
 pub mod faulty_store;
 
 pub mod postgres_server;

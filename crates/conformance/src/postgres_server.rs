@@ -56,6 +56,13 @@ impl PostgresServer {
         PostgresServer::start_new(Some(network), is_durable, &[])
     }
 
+    /// Gives a file to the user of the servers.
+    pub fn give(path: &Path) {
+        if let Some((user, group)) = owner() {
+            chown(path, Some(user), Some(group)).unwrap();
+        }
+    }
+
     fn start_new(network: Option<u32>, is_durable: bool, others: &[&str]) -> PostgresServer {
         let guard = ServerGuard::start("pg", END);
         let directory = guard.directory().to_owned();

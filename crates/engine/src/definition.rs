@@ -72,6 +72,11 @@ pub fn compile_bytes(text: &str) -> usize {
     source::tree_bytes(text).saturating_mul(2)
 }
 
+/// The bytes that the plan of a text of this length may take, as an upper estimate for a text without aliases.
+pub fn plan_bytes(text_bytes: usize) -> usize {
+    source::dense_bytes(text_bytes)
+}
+
 fn refused(problem: Problem) -> Compiled {
     Compiled { plan: None, problems: vec![problem], form: None, definition: Value::Null }
 }

@@ -16,7 +16,7 @@ mod update;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, ErrorKind, PushInfo, PushKind, Value};
+use redis::{AsyncConnectionConfig, Client, ErrorKind, PushInfo, PushKind, TlsCertificates, Value};
 use windlass_engine::project::Project;
 
 pub use address::RedisAddress;
@@ -78,8 +78,16 @@ impl Redis {
     /// Parses an address without connecting.
     pub fn at(address: &str) -> Result<Redis, RedisError> {
         let (address, info) = address::read(address)?;
-        let client = Client::open(info).map_err(|error| RedisError::of(&error))?;
-        Ok(Redis { address, client })
+        let client = match address.ca() {
+            None => Client::open(info),
+            Some(path) => {
+                let pem = std::fs::read(path).map_err(|error| {
+                    RedisError(format!("cannot read {path}: {error}: name a PEM file in `ca`"))
+                })?;
+                Client::build_with_tls(info, TlsCertificates { client_tls: None, root_cert: Some(pem) })
+            }
+        };
+        Ok(Redis { address, client: client.map_err(|error| RedisError::of(&error))? })
     }
 
     /// The same server with the keys of this project. Those of the default project have no prefix of their own.

@@ -14,6 +14,7 @@ mod perform;
 pub mod script;
 mod script_slots;
 pub mod service;
+pub mod signature;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,12 +31,12 @@ use windlass_engine::input::CallOutcome;
 use windlass_engine::plan::Exec;
 use windlass_engine::retry::{Fault, FaultKind};
 use windlass_engine::time::Timestamp;
+use windlass_store::signing::SigningSecret;
 
 use crate::Settings;
 use crate::calls::log::Log;
 use crate::part::{RuntimePart, part};
 
-use address::AddressPolicy;
 use perform::RunningCalls;
 use script_slots::ScriptSlots;
 
@@ -81,16 +82,19 @@ pub(crate) struct CallsState {
     n_handling: AtomicUsize,
     /// The settings of services that every new run carries.
     terms: RwLock<Arc<BTreeMap<String, ServiceTerms>>>,
+    /// The secrets of services, under which calls to their workers are signed.
+    secrets: RwLock<BTreeMap<String, SigningSecret>>,
 }
 
 impl CallsState {
     pub(crate) fn new(settings: &Settings) -> Self {
         CallsState {
-            client: http::client(AddressPolicy::of(settings), settings.worker_calls_max),
+            client: http::client(settings),
             scripts: ScriptSlots::new(settings.scripts_max.max(1)),
             open: RunningCalls::default(),
             n_handling: AtomicUsize::new(0),
             terms: RwLock::default(),
+            secrets: RwLock::default(),
         }
     }
 }

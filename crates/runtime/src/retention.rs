@@ -310,6 +310,7 @@ mod tests {
             is_draining: false,
             peer: String::new(),
             replaced: Vec::new(),
+            secret: None,
             registered_at: beat_at,
             beat_at,
         }

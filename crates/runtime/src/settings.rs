@@ -6,6 +6,8 @@ use std::time::Duration;
 use windlass_engine::plan::Script;
 use windlass_engine::project::Project;
 use windlass_queue::redis::Redis;
+use windlass_tls::ClientTls;
+use windlass_tls::rustls::ClientConfig;
 
 use crate::calls::function::Functions;
 use crate::calls::script::{ScriptLimits, ScriptUser};
@@ -53,6 +55,8 @@ pub struct Settings {
     pub require_account: bool,
     /// Whether workers at private addresses are called; loopback always is, link-local never.
     pub allow_worker_net: bool,
+    /// The authorities of push workers with https, and the certificate that they are shown.
+    pub worker_tls: Arc<ClientConfig>,
     /// How long a worker counts as alive after its last heartbeat.
     pub worker_ttl: Duration,
     /// How long a worker that polls for jobs and sends no heartbeats has each of them.
@@ -96,6 +100,14 @@ pub struct Settings {
     pub handlers_max: usize,
 }
 
+/// Trust in the authorities of the system.
+fn system_tls() -> Arc<ClientConfig> {
+    let config = ClientTls::default().config();
+    Arc::new(
+        config.expect("nothing is read that could be missing, and the provider knows the usual versions"),
+    )
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Settings {
@@ -107,6 +119,7 @@ impl Default for Settings {
             scripts_max: 32,
             require_account: false,
             allow_worker_net: false,
+            worker_tls: system_tls(),
             worker_ttl: Duration::from_secs(15),
             poll_lease: Duration::from_secs(600),
             worker_refresh: Duration::from_secs(5),

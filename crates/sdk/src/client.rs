@@ -40,6 +40,8 @@ use reqwest::{Method, StatusCode, Url, header};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use windlass_tls::rustls::ClientConfig;
+use windlass_tls::{ClientTls, TlsError};
 
 use crate::contract::PageQuery;
 use crate::error::{ClientError, UNREACHABLE, UNSENDABLE};
@@ -120,17 +122,28 @@ impl Client {
         let unsendable = |why: String| ClientError::local(UNSENDABLE, why);
         let url = Url::parse(base.trim_end_matches('/'))
             .map_err(|error| unsendable(format!("`{base}` is no address: {error}")))?;
-        if url.scheme() != "http" || url.cannot_be_a_base() {
-            return Err(unsendable(format!("`{base}` is no address of a server: write http://host:port")));
+        let tls = match url.scheme() {
+            _ if url.cannot_be_a_base() => None,
+            "http" => Some(ClientTls::without_trust()),
+            "https" => Some(ClientTls::default().config()),
+            _ => None,
+        };
+        let wrong =
+            || format!("`{base}` is no address of a server: write http://host:port or https://host:port");
+        let tls = tls.ok_or_else(|| unsendable(wrong()))?;
+        Ok(Client { http: http_client(tls)?, base: Arc::new(url), answer, actor: None })
+    }
+
+    /// The same client with other trust than that of the system, or with a certificate of its own, for an `https` server.
+    pub fn with_tls(self, tls: &ClientTls) -> Result<Self, ClientError> {
+        if self.base.scheme() != "https" {
+            let why = format!(
+                "a certificate has no effect for {}: write https://, or leave the certificate out",
+                self.base()
+            );
+            return Err(ClientError::local(UNSENDABLE, why));
         }
-        // The server is named outright; a proxy for the wide world has no part in it.
-        let http = reqwest::Client::builder()
-            .no_proxy()
-            .connect_timeout(CONNECT_TIMEOUT)
-            .redirect(reqwest::redirect::Policy::none())
-            .build()
-            .map_err(|error| unsendable(format!("no client can be made: {error}")))?;
-        Ok(Client { http, base: Arc::new(url), answer, actor: None })
+        Ok(Client { http: http_client(tls.config())?, ..self })
     }
 
     /// The same client, which says who asks: the server notes it with every change. At most 200 visible characters.
@@ -294,6 +307,18 @@ impl Client {
     }
 }
 
+fn http_client(tls: Result<ClientConfig, TlsError>) -> Result<reqwest::Client, ClientError> {
+    let tls = tls.map_err(|error| ClientError::local(UNSENDABLE, error.to_string()))?;
+    // The server is named outright; a proxy for the wide world has no part in it.
+    reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
+        .no_proxy()
+        .connect_timeout(CONNECT_TIMEOUT)
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .map_err(|error| ClientError::local(UNSENDABLE, format!("no client can be made: {error}")))
+}
+
 struct OutgoingRequest<'b, B: ?Sized> {
     method: Method,
     url: Url,
@@ -336,9 +361,18 @@ mod tests {
     }
 
     #[test]
+    fn certificates_are_for_https_and_must_be_readable() {
+        let tls = ClientTls { ca: Some("/no/such/ca.pem".into()), identity: None };
+        let refused = |base| Client::new(base).unwrap().with_tls(&tls).unwrap_err().detail;
+        assert!(refused("http://127.0.0.1:1").contains("write https://"));
+        assert!(refused("https://127.0.0.1:1").contains("cannot read /no/such/ca.pem"));
+    }
+
+    #[test]
     fn only_addresses_of_servers_are_taken() {
-        for bad in ["", "127.0.0.1:8070", "https://example.org", "mailto:ann@example.org"] {
+        for bad in ["", "127.0.0.1:8070", "ftp://example.org", "mailto:ann@example.org"] {
             assert_eq!(Client::new(bad).unwrap_err().code, UNSENDABLE, "{bad}");
         }
+        assert_eq!(Client::new("https://example.org").unwrap().base(), "https://example.org");
     }
 }

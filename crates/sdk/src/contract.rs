@@ -88,7 +88,7 @@ pub use schedule::{
     ScheduleDeleted, ScheduleInfo, SchedulePatch, SchedulePreviewRequest, Schedules, StartedId, Toggle,
     Triggered,
 };
-pub use service::{ServiceChange, ServiceInfo};
+pub use service::{SecretChange, ServiceChange, ServiceInfo};
 pub use stats::{
     FlowStatsInfo, LoadInfo, NodeDurations, NodePace, NodeWindow, ParallelismInfo, ParallelismLevel,
     ProcessStatsInfo, RedisStatsInfo, RunPace, RunStats, RunWindow, ServerStatsInfo, StatsResponse,

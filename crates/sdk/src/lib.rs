@@ -9,4 +9,5 @@ pub mod worker;
 
 pub use client::Client;
 pub use error::ClientError;
+pub use windlass_tls::{ClientTls, IdentityFiles};
 pub use worker::Worker;

@@ -11,6 +11,7 @@ mod name;
 mod pull;
 mod push;
 mod result_sender;
+mod signature;
 mod slots;
 
 use std::collections::BTreeMap;
@@ -23,8 +24,9 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::Client;
+use crate::{Client, ClientError};
 use handler::Handler;
+use signature::SignatureCheck;
 use slots::{SlotRange, Slots};
 
 pub use handler::{CallLogger, HandlerOutcome, ServiceCall};
@@ -82,6 +84,9 @@ pub struct Worker {
     beat: Duration,
     pull: bool,
     push: Option<(TcpListener, String)>,
+    /// The secret that the server is given at the registration.
+    secret: Option<String>,
+    signatures: SignatureCheck,
 }
 
 impl Worker {
@@ -98,6 +103,8 @@ impl Worker {
             beat: BEAT,
             pull: true,
             push: None,
+            secret: None,
+            signatures: SignatureCheck::default(),
         }
     }
 
@@ -174,6 +181,22 @@ impl Worker {
         self
     }
 
+    /// Answers only pushed calls that the server has signed under this secret, and gives the server the secret with the
+    /// registration: `whsec_` and 24 to 64 bytes as base64. Give it over `https` only, or set it as the secret of the
+    /// service and use [`Worker::accept_secret`].
+    pub fn secret(mut self, secret: &str) -> Result<Self, ClientError> {
+        self.signatures.accept(secret)?;
+        self.secret = Some(secret.trim().to_owned());
+        Ok(self)
+    }
+
+    /// Answers only pushed calls that are signed under this secret, or under another accepted one: the server knows it as
+    /// the secret of the service. While it is replaced, a worker accepts both.
+    pub fn accept_secret(mut self, secret: &str) -> Result<Self, ClientError> {
+        self.signatures.accept(secret)?;
+        Ok(self)
+    }
+
     /// Claims no jobs: the worker only answers pushed calls.
     #[must_use]
     pub fn push_only(mut self) -> Self {
@@ -185,12 +208,14 @@ impl Worker {
     /// calls end, and returns. An unreachable server is retried. A worker that the server drains has all the
     /// time it needs; after `shutdown`, the time of its grace. It is an error if another worker has taken the id.
     pub async fn run(self, shutdown: CancellationToken) -> io::Result<()> {
-        let Worker { client, id, services, slots, idle, lease, grace, beat, pull, push } = self;
+        let Worker { client, id, services, slots, idle, lease, grace, beat, pull, push, secret, signatures } =
+            self;
         let slots = Arc::new(Slots::new(slots));
-        let push_state = Arc::new(push::PushState::new(services.clone(), Arc::clone(&slots)));
+        let push_state = Arc::new(push::PushState::new(services.clone(), Arc::clone(&slots), signatures));
         let held = Arc::new(held_leases::HeldLeases::default());
         let url = push.as_ref().map(|(_, url)| url.clone());
-        let registration = heartbeat::WorkerRegistration::new(&id, url, &services, Arc::clone(&slots), pull);
+        let registration =
+            heartbeat::WorkerRegistration::new(&id, url, &services, Arc::clone(&slots), pull, secret);
         // Heartbeats go on while the worker drains: it is busy, not dead.
         let drained = CancellationToken::new();
         let load = load_of(&push_state, &held);

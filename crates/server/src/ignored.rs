@@ -2,11 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::http::header::WARNING;
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::HeaderMap;
 
-/// Fields that are named; a body may have thousands.
-const NAMED_MAX: usize = 20;
+use crate::warning::{WARNINGS_MAX, append_warning};
+
 /// Characters of a name that are repeated.
 const NAME_CHARS: usize = 80;
 
@@ -42,7 +41,7 @@ impl IgnoredFields {
     /// Notes a field by its place, such as `$.task.prio`.
     pub(crate) fn note(&self, place: &str) {
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        if names.len() < NAMED_MAX {
+        if names.len() < WARNINGS_MAX {
             names.push(place.trim_start_matches('$').trim_start_matches('.').to_owned());
         }
     }
@@ -50,21 +49,16 @@ impl IgnoredFields {
     /// Names the fields in the headers of the response.
     pub(crate) fn warn(&self, headers: &mut HeaderMap) {
         for name in self.names.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            let name: String = name.chars().take(NAME_CHARS).map(printable).collect();
-            if let Ok(value) = HeaderValue::try_from(format!("299 windlass \"unknown field {name}\"")) {
-                headers.append(WARNING, value);
-            }
+            let name: String = name.chars().take(NAME_CHARS).collect();
+            append_warning(headers, &format!("unknown field {name}"));
         }
     }
 }
 
-/// A character as a quoted text in a header may have it.
-fn printable(c: char) -> char {
-    if c.is_ascii_graphic() && !matches!(c, '"' | '\\') { c } else { '?' }
-}
-
 #[cfg(test)]
 mod tests {
+    use axum::http::header::WARNING;
+
     use super::*;
 
     #[test]
@@ -83,10 +77,10 @@ mod tests {
                 "299 windlass \"unknown field retries\"",
                 "299 windlass \"unknown field task.prio\"",
                 "299 windlass \"unknown field [3].x\"",
-                "299 windlass \"unknown field a???Evil:?1\"",
+                "299 windlass \"unknown field a???Evil: 1\"",
             ]
         );
-        assert_eq!(told.len(), NAMED_MAX);
+        assert_eq!(told.len(), WARNINGS_MAX);
     }
 
     #[tokio::test]

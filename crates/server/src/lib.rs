@@ -22,6 +22,7 @@ mod prefix;
 pub mod problem;
 pub mod scheduler;
 mod shape;
+mod warning;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +36,7 @@ use tokio_util::sync::CancellationToken;
 use tower::Layer;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 use windlass_runtime::Runtime;
+use windlass_tls::ServerTls;
 
 use app::App;
 use audit::Audit;
@@ -79,6 +81,8 @@ pub struct Options {
     pub grace: Duration,
     /// Flows that a person may publish for a first look around.
     pub examples: Vec<ExampleFlow>,
+    /// The certificate of the listener; `None` = plain HTTP.
+    pub tls: Option<Arc<ServerTls>>,
 }
 
 /// A flow with the text of its definition.
@@ -105,6 +109,7 @@ impl Default for Options {
             idle_timeout: Duration::from_secs(60),
             grace: Duration::from_secs(10),
             examples: Vec::new(),
+            tls: None,
         }
     }
 }

@@ -1,39 +1,31 @@
-//! The HTTP listener, with limits on the number of connections, in all and of one client, and on their slowness.
+//! The HTTP listener, with limits on the number of connections, in all and of one client, and on their slowness; over
+//! TLS if the options have a certificate.
 
 pub(crate) mod client;
+mod conversation;
 mod held_body;
+mod paced_body;
 mod room;
 mod timed;
+mod tls;
 
-use std::convert::Infallible;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
-use axum::extract::ConnectInfo;
-use axum::response::{IntoResponse, Response};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
-use tower::ServiceExt;
 use windlass_runtime::Runtime;
 
 use crate::Options;
-use crate::problem::{ApiError, Code};
 use client::{ClientLimits, ClientSlot};
-use held_body::HeldBody;
+use conversation::{Conversation, ConversationLimits};
 use room::{ConnectionPlace, ConnectionRoom};
-use timed::{ConnectionTimeouts, RequestCount, TimedConnection};
+use tls::TlsHandshakes;
 
-/// Bytes of the head of a request.
-const HEAD_BYTES: usize = 64 << 10;
 /// How long to wait when the system has no room for another connection.
 const FULL: Duration = Duration::from_millis(50);
 /// The answer to a connection of a client that has too many.
@@ -50,14 +42,17 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) -> io::Result<()> {
     let room = ConnectionRoom::new(options.connections_max, runtime.bodies().clone());
+    let tls = options.tls.clone().map(|tls| TlsHandshakes::new(tls, shutdown.clone()));
     let door = Listener {
         router: crate::build(runtime, &options, shutdown.clone()),
         graceful: GracefulShutdown::new(),
         cut: CancellationToken::new(),
         room,
         clients: ClientLimits::new(options.connections_per_address_max, &options.trusted_proxies),
+        tls,
         options,
     };
+    let reloading = door.tls.clone().map(|tls| tokio::spawn(async move { tls.reload_loop().await }));
     while let Some(accepted) = shutdown.run_until_cancelled(door.accept(&listener)).await {
         door.converse(accepted);
     }
@@ -66,6 +61,9 @@ pub async fn serve(
     if tokio::time::timeout(options.grace, graceful.shutdown()).await.is_err() {
         tracing::warn!("connections that did not end in time are cut");
         cut.cancel();
+    }
+    if let Some(reloading) = reloading {
+        reloading.await?;
     }
     Ok(())
 }
@@ -78,6 +76,7 @@ struct Listener {
     cut: CancellationToken,
     room: ConnectionRoom,
     clients: ClientLimits,
+    tls: Option<TlsHandshakes>,
 }
 
 /// A connection that has a place.
@@ -98,7 +97,7 @@ impl Listener {
                         let place = self.room.enter().await;
                         return AcceptedConnection { stream, peer, place, of_client };
                     }
-                    None => refuse(stream, peer),
+                    None => self.refuse(stream, peer),
                 },
                 Err(error) => {
                     // Out of descriptors, or a client that left while it waited: neither is a reason to stop.
@@ -115,32 +114,26 @@ impl Listener {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "a connection keeps its delay");
         }
-        let answering = RequestCount::default();
-        let timeouts =
-            ConnectionTimeouts { head: self.options.head_timeout, write: self.options.write_timeout };
-        let stream = TimedConnection::new(stream, answering.clone(), timeouts);
-        let mut builder = http1::Builder::new();
-        builder.timer(TokioTimer::new()).max_buf_size(HEAD_BYTES);
-        // It counts from the end of the request before: it is the time that a kept connection may be idle.
-        builder.header_read_timeout(self.options.idle_timeout.max(self.options.head_timeout));
-        let (router, clients, its_place) = (self.router.clone(), self.clients.clone(), place.clone());
-        let service = service_fn(move |request: hyper::Request<Incoming>| {
-            answering.begin();
-            let (router, answering) = (router.clone(), answering.clone());
-            let (busy, clients) = (its_place.begin_request(), clients.clone());
-            async move {
-                let (answer, of_client) = answer(router, &clients, peer, request).await;
-                answering.end();
-                Ok::<_, Infallible>(answer.map(|body| HeldBody::new(body, (busy, of_client))))
-            }
-        });
-        let connection = self.graceful.watch(builder.serve_connection(TokioIo::new(stream), service));
-        let cut = self.cut.clone();
+        let conversation = Conversation {
+            router: self.router.clone(),
+            clients: self.clients.clone(),
+            peer,
+            place: place.clone(),
+            limits: ConversationLimits::of(&self.options),
+            watcher: self.graceful.watcher(),
+        };
+        let (cut, tls) = (self.cut.clone(), self.tls.clone());
         tokio::spawn(async move {
+            let talking = async {
+                match tls {
+                    None => conversation.http1(stream).await,
+                    Some(tls) => Box::pin(conversation.over_tls(stream, tls)).await,
+                }
+            };
             tokio::select! {
-                ended = cut.run_until_cancelled(connection) => {
+                ended = cut.run_until_cancelled(talking) => {
                     if let Some(Err(error)) = ended {
-                        tracing::debug!(%error, "a connection broke");
+                        tracing::debug!(%peer, %error, "a connection broke");
                     }
                 }
                 () = place.closed.cancelled() => tracing::debug!(%peer, "an idle connection made room"),
@@ -148,31 +141,16 @@ impl Listener {
             drop((place, of_client));
         });
     }
-}
 
-/// Answers a request, unless its client has too many open ones; with the slot that the client holds meanwhile.
-async fn answer(
-    router: Router,
-    clients: &ClientLimits,
-    peer: SocketAddr,
-    mut request: hyper::Request<Incoming>,
-) -> (Response, Option<ClientSlot>) {
-    let (client, slot) = clients.request(peer.ip(), request.headers());
-    if slot.is_none() {
-        let detail = format!("{client} has too many open requests: wait for the answer of one");
-        let busy = ApiError::new(Code::Busy, detail).retry_after(Duration::from_secs(1));
-        return (crate::forbid_sniffing(busy.into_response()).await, None);
-    }
-    request.extensions_mut().insert(ConnectInfo(SocketAddr::new(client, peer.port())));
-    let answer = router.oneshot(request.map(Body::new)).await;
-    (answer.unwrap_or_else(|never| match never {}), slot)
-}
-
-/// Tells a client that it has too many connections, if it listens.
-fn refuse(stream: TcpStream, peer: SocketAddr) {
-    tracing::debug!(%peer, "a client has too many connections");
-    let told = stream.into_std().and_then(|mut stream| stream.write(TOO_MANY.as_bytes()));
-    if let Err(error) = told {
-        tracing::debug!(%error, "a refused client was not told");
+    /// Tells a client that it has too many connections, if it listens. Over TLS it would have to shake hands first.
+    fn refuse(&self, stream: TcpStream, peer: SocketAddr) {
+        tracing::debug!(%peer, "a client has too many connections");
+        if self.tls.is_some() {
+            return;
+        }
+        let told = stream.into_std().and_then(|mut stream| stream.write(TOO_MANY.as_bytes()));
+        if let Err(error) = told {
+            tracing::debug!(%error, "a refused client was not told");
+        }
     }
 }

@@ -176,6 +176,7 @@ registrations.registered_at bigint NOT NULL
 registrations.beat_at bigint NOT NULL
 registrations.peer text COLLATE "C" NOT NULL
 registrations.replaced text COLLATE "C" NOT NULL
+registrations.secret text COLLATE "C"
 runs.project text COLLATE "C" NOT NULL
 runs.id uuid NOT NULL
 runs.len bigint NOT NULL

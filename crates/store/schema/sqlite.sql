@@ -643,6 +643,7 @@ CREATE TABLE registrations (
     beat_at INTEGER NOT NULL,
     peer TEXT NOT NULL DEFAULT '',
     replaced TEXT NOT NULL DEFAULT 'null',
+    secret TEXT,
     PRIMARY KEY (project, id)
 ) STRICT, WITHOUT ROWID;
 

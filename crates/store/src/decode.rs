@@ -25,6 +25,7 @@ use crate::sample::SampleRow;
 use crate::schedule::{ScheduleRow, Scheduled, Started};
 use crate::server::ServerRow;
 use crate::service::{LiveService, ServiceRow, WaitingService};
+use crate::signing::SigningSecret;
 use crate::worker::WorkerRow;
 
 /// The first byte of a stored party.
@@ -238,6 +239,7 @@ pub(crate) fn worker<C: Columns>(columns: &mut C) -> Result<WorkerRow, C::Error>
         beat_at: columns.time()?,
         peer: columns.text()?,
         replaced: columns.json::<Option<Vec<_>>>()?.unwrap_or_default(),
+        secret: columns.text_or_none()?.map(SigningSecret::new),
     })
 }
 

@@ -29,6 +29,7 @@ pub mod audit;
 pub mod log;
 pub mod server;
 pub mod service;
+pub mod signing;
 mod store_key;
 pub mod worker;
 

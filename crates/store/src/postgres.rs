@@ -10,6 +10,7 @@ mod batch;
 pub mod beside;
 mod bulk;
 mod column;
+mod encryption;
 mod link;
 mod list;
 mod listen;
@@ -91,6 +92,7 @@ use listen::Channel;
 use trouble::{ErrorClass, kind};
 use writer::Writer;
 
+pub use address::{is_exposed, shown};
 pub use writer::WRITERS;
 
 /// Connections that read, and write small rows: with those that write commits and the one that listens some twenty for
@@ -102,11 +104,6 @@ const ASKERS: usize = 6;
 const SHARDS: i64 = 64;
 /// How often something small is done again because others got in between.
 const RACES_MAX: u32 = 8;
-
-/// An address as it may be shown: without its user and its password. One that cannot be used is refused.
-pub fn shown(address: &str) -> Result<String, StoreError> {
-    Ok(format!("postgres://{}", address::shown(&address::read(address)?)))
-}
 
 /// A store in a database.
 #[derive(Debug)]

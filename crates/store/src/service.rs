@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use windlass_engine::plan::Priority;
 use windlass_engine::time::Timestamp;
 
+use crate::signing::SigningSecret;
+
 /// The settings of one service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceRow {
@@ -39,7 +41,7 @@ pub const WAITING_MAX: u64 = 10_000;
 
 /// The settings. Runs are given the recheck, the time limit and the priority at their start; the number of calls holds for
 /// all calls of a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ServiceSettings {
     /// The default recheck interval of suspended calls; `None` = when they are reported, and after
@@ -58,6 +60,9 @@ pub struct ServiceSettings {
     /// The class of a call whose node has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
+    /// The secret under which calls to its push workers are signed, unless a worker has one of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret: Option<SigningSecret>,
 }
 
 impl WaitingService {

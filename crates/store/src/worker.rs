@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use windlass_engine::time::Timestamp;
 
 use crate::page::NameRange;
+use crate::signing::SigningSecret;
 
 /// Workers that are remembered after another one took their id.
 const REPLACED_MAX: usize = 8;
@@ -29,6 +30,9 @@ pub struct WorkerRow {
     /// The live workers that had the id before, the last of them at the end: at most `REPLACED_MAX`.
     #[serde(default)]
     pub replaced: Vec<WorkerAddress>,
+    /// The secret under which calls to it are signed, if it gave one.
+    #[serde(default)]
+    pub secret: Option<SigningSecret>,
     pub registered_at: Timestamp,
     pub beat_at: Timestamp,
 }

@@ -4,8 +4,18 @@ const list = document.getElementById("found");
 let sections;
 
 async function load() {
-  sections ??= fetch("/docs/search.json").then((answer) => answer.json());
+  sections ??= fetch("/docs/search.json").then((answer) => {
+    if (!answer.ok) throw new Error(`status ${answer.status}`);
+    return answer.json();
+  });
   return sections;
+}
+
+function say(text) {
+  const item = document.createElement("li");
+  item.textContent = text;
+  list.replaceChildren(item);
+  list.hidden = false;
 }
 
 function score(section, words) {
@@ -33,19 +43,23 @@ function show(section) {
 
 async function search() {
   const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-  const all = words.length === 0 ? [] : await load();
+  let all = [];
+  try {
+    if (words.length > 0) all = await load();
+  } catch {
+    // The next key asks again.
+    sections = undefined;
+    say("The search needs the server, which does not answer.");
+    return;
+  }
   const hits = all
     .map((section) => ({ section, points: score(section, words) }))
     .filter(({ points }) => points > 0)
     .sort((a, b) => b.points - a.points)
     .slice(0, 20);
   list.replaceChildren(...hits.map(({ section }) => show(section)));
-  if (words.length > 0 && hits.length === 0) {
-    const none = document.createElement("li");
-    none.textContent = "No guide has all these words.";
-    list.append(none);
-  }
   list.hidden = words.length === 0;
+  if (words.length > 0 && hits.length === 0) say("No guide has all these words.");
 }
 
 input.addEventListener("input", search);

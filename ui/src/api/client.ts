@@ -77,8 +77,19 @@ export function url(path: string, query?: Query): string {
 
 /** Sends a request to a path that is given whole. */
 export async function request<T>(method: string, path: string, options: RequestOptions = {}): Promise<T> {
+  const { response, text } = await send(method, path, options);
+  return (text === "" ? undefined : read(text, response)) as T;
+}
+
+/** Reads a value as its text: it may be large, and of any shape. */
+export async function requestText(path: string): Promise<string> {
+  return (await send("GET", path, {})).text;
+}
+
+async function send(method: string, path: string, options: RequestOptions): Promise<{ response: Response; text: string }> {
   const hasBody = options.body !== undefined;
   let response: Response;
+  let text: string;
   try {
     response = await fetch(url(path, options.query), {
       method,
@@ -86,23 +97,27 @@ export async function request<T>(method: string, path: string, options: RequestO
       body: hasBody ? JSON.stringify(options.body) : undefined,
       signal: options.signal,
     });
+    text = await response.text();
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new ApiError(0, "network", "The server did not answer.", undefined);
   }
-  const text = await response.text();
-  if (response.ok) return (text === "" ? undefined : read(text, response)) as T;
+  if (response.ok) return { response, text };
   if (response.status === 401) for (const listener of refusals) listener();
   throw refusal(response, text);
 }
 
+/** Every route answers an object or a list. Another answer comes from a program between the browser and the server. */
 function read(text: string, response: Response): unknown {
+  const bad = (reason: string) => new ApiError(response.status, "bad_answer", `${reason}: ${text.slice(0, 120)}`, response.headers.get("x-request-id") ?? undefined);
+  let value: unknown;
   try {
-    return JSON.parse(text);
+    value = JSON.parse(text);
   } catch {
-    const detail = `The answer is not JSON: ${text.slice(0, 120)}`;
-    throw new ApiError(response.status, "bad_answer", detail, response.headers.get("x-request-id") ?? undefined);
+    throw bad("The answer is not JSON");
   }
+  if (value === null || typeof value !== "object") throw bad("The answer is no object");
+  return value;
 }
 
 function refusal(response: Response, text: string): ApiError {

@@ -1339,6 +1339,7 @@ export interface ServiceChange {
   calls_max?: number | null;
   priority?: RunPriority | null;
   recheck_ms?: number | null;
+  secret?: string | null;
   timeout_ms?: number | null;
   until_reported?: boolean;
 }
@@ -1354,6 +1355,7 @@ export interface ServiceDemand {
 export interface ServiceInfo {
   calls_max?: number | null;
   capacity?: number;
+  is_signed?: boolean;
   load?: number;
   n_waiting?: number;
   n_workers?: number;

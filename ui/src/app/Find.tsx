@@ -1,10 +1,11 @@
-import { lazy, Suspense, useState } from "react";
+import { useState } from "react";
 import { useKeys } from "../keys/keys";
 import { Icon } from "../parts/Icon";
 import { commonWords } from "../words/common";
 import { useWords } from "../words/language";
+import { Later } from "./Later";
 
-const FindDialog = lazy(() => import("./FindDialog").then((module) => ({ default: module.FindDialog })));
+const load = () => import("./FindDialog").then((module) => module.FindDialog);
 
 /** The button of the header that opens the search dialog. */
 export function Find() {
@@ -14,7 +15,7 @@ export function Find() {
   return (
     <>
       <button type="button" className="find" onClick={() => setOpen(true)}><Icon name="search" small />{words.find.label}<kbd>Ctrl K</kbd></button>
-      {isOpen && <Suspense><FindDialog onClose={() => setOpen(false)} /></Suspense>}
+      {isOpen && <Later load={load} onClose={() => setOpen(false)} />}
     </>
   );
 }

@@ -12,6 +12,9 @@ import { commonWords } from "../words/common";
 import { useWords } from "../words/language";
 import { NAV_PAGES } from "./pages";
 
+/** The server refuses to search for less. */
+const CHARS_MIN = 2;
+
 interface Target { key: string; kind: string; title: string; detail?: string; status?: string; to: string; params?: Record<string, string> }
 
 const ROUTES: Record<string, (id: string) => Pick<Target, "to" | "params">> = {
@@ -21,24 +24,24 @@ const ROUTES: Record<string, (id: string) => Pick<Target, "to" | "params">> = {
   job: (id) => ({ to: "/jobs/$job", params: { job: id } }),
 };
 
-function useTargets(text: string): { targets: Target[]; error: unknown } {
+function useTargets(text: string): { targets: Target[]; error: unknown; again: () => void } {
   const words = useWords(commonWords);
   const query = useQuery({
     queryKey: ["search", text],
     queryFn: ({ signal }) => request<{ items: SearchHit[] }>("GET", "/api/v1/search", { query: { q: text, limit: 10 }, signal }),
-    enabled: text.trim().length > 0,
+    enabled: text.trim().length >= CHARS_MIN,
     placeholderData: keepPreviousData,
   });
   const needle = text.trim().toLowerCase();
   const pages = NAV_PAGES.map((page) => ({ key: page.path, kind: words.find.pages, title: words.nav[page.id], to: page.path }))
     .filter((page) => page.title.toLowerCase().includes(needle) || page.to.includes(needle));
   const kinds: Record<string, string> = { run: words.find.run, flow: words.find.flow, queue: words.find.queue, job: words.find.job };
-  const hits = (needle ? (query.data?.items ?? []) : []).flatMap((hit) => {
+  const hits = (needle.length >= CHARS_MIN ? (query.data?.items ?? []) : []).flatMap((hit) => {
     const route = ROUTES[hit.kind];
     const detail = hit.id === hit.title ? undefined : shortId(hit.id);
     return route ? [{ key: `${hit.kind} ${hit.id}`, kind: kinds[hit.kind] ?? hit.kind, title: hit.title, detail, status: hit.status, ...route(hit.id) }] : [];
   });
-  return { targets: [...hits, ...pages], error: query.error };
+  return { targets: [...hits, ...pages], error: needle.length >= CHARS_MIN ? query.error : undefined, again: () => void query.refetch() };
 }
 
 /** Finds runs, flows, queues, jobs and pages. */
@@ -47,7 +50,7 @@ export function FindDialog({ onClose }: { onClose: () => void }) {
   const navigate = useNavigate();
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
-  const { targets, error } = useTargets(useDeferredValue(text));
+  const { targets, error, again } = useTargets(useDeferredValue(text));
   const open = (target: Target | undefined) => {
     if (!target) return;
     onClose();
@@ -66,7 +69,7 @@ export function FindDialog({ onClose }: { onClose: () => void }) {
           }}
         />
       </label>
-      {error ? <ErrorPanel error={error} /> : null}
+      {error ? <ErrorPanel error={error} onRetry={again} /> : null}
       <div role="listbox" aria-label={words.find.results} className="found">
         {targets.map((target, n) => (
           <button type="button" role="option" key={target.key} aria-selected={n === at} onClick={() => open(target)} onMouseMove={() => setAt(n)}>

@@ -1,12 +1,13 @@
-import { lazy, Suspense, useState } from "react";
+import { useState } from "react";
 import { useKeys } from "../keys/keys";
 import { commonWords } from "../words/common";
+import { Later } from "./Later";
 
-const KeyDialog = lazy(() => import("./KeyDialog").then((module) => ({ default: module.KeyDialog })));
+const load = () => import("./KeyDialog").then((module) => module.KeyDialog);
 
 /** Opens the help on keys. */
 export function KeyHelp() {
   const [isOpen, setOpen] = useState(false);
   useKeys([{ keys: "?", label: (of) => commonWords[of].keys.help, run: () => setOpen(true) }]);
-  return isOpen ? <Suspense><KeyDialog onClose={() => setOpen(false)} /></Suspense> : null;
+  return isOpen ? <Later load={load} onClose={() => setOpen(false)} /> : null;
 }

@@ -55,7 +55,7 @@ export function Nav() {
           <NavLink key={page.id} page={page} label={words[page.id]} isCurrent={isCurrent(page)} count={counts[page.id]} />
         ))}
         <a href="/docs/"><Icon name="docs" /><span>{words.docs}</span></a>
-        <footer>{about && <><span>windlass {about.version}</span>{about.servers.length > 1 && <span>{words.servers(about.servers.length)}</span>}</>}</footer>
+        <footer>{about && <><span>windlass {about.version}</span>{about.servers?.length > 1 && <span>{words.servers(about.servers.length)}</span>}</>}</footer>
         <button type="button" className="fold wide" onClick={foldNav}><Icon name="fold" small /><span>{words.fold}</span></button>
       </nav>
       {isOpen && <div className="shade narrow" onClick={() => closeNav()} />}

@@ -1,3 +1,4 @@
+import { useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useEffect } from "react";
 import { Boundary } from "../parts/Errors";
@@ -22,6 +23,7 @@ interface PageFrameProps {
 
 /** The header and the main part of a page. */
 export function PageFrame({ title, parent, suffix, actions, flush, children }: PageFrameProps) {
+  const client = useQueryClient();
   useEffect(() => {
     document.title = `${title} · Windlass`;
   }, [title]);
@@ -37,7 +39,7 @@ export function PageFrame({ title, parent, suffix, actions, flush, children }: P
         <Find />
         {actions && <div className="slot">{actions}</div>}
       </header>
-      <main id="main" tabIndex={-1} className={flush ? "flush" : undefined}><Boundary key={title}>{children}</Boundary></main>
+      <main id="main" tabIndex={-1} className={flush ? "flush" : undefined}><Boundary key={title} onRetry={() => void client.resetQueries()}>{children}</Boundary></main>
     </div>
   );
 }

@@ -1,4 +1,5 @@
-import { Outlet, useNavigate } from "@tanstack/react-router";
+import { useQueryClient } from "@tanstack/react-query";
+import { Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
 import { Suspense, useEffect } from "react";
 import { changeSettings, currentSettings, type Theme } from "../format/settings";
 import { startKeys, useKeys } from "../keys/keys";
@@ -11,6 +12,7 @@ import { commonWords } from "../words/common";
 import { useWords } from "../words/language";
 import { KeyHelp } from "./KeyHelp";
 import { foldNav, Nav, useNav } from "./Nav";
+import { PageFrame } from "./PageFrame";
 import { NAV_PAGES } from "./pages";
 import { SignIn } from "./SignIn";
 
@@ -35,16 +37,19 @@ function useGlobalKeys() {
 
 /** The frame around every page. */
 export function Shell() {
-  const words = useWords(commonWords).nav;
+  const { nav: words, error } = useWords(commonWords);
+  const client = useQueryClient();
   const { isFolded } = useNav();
+  // The page that is shown, which follows the address.
+  const page = useRouterState({ select: ({ resolvedLocation, matches }) => `${resolvedLocation?.href} ${matches.at(-1)?.id}` });
   useGlobalKeys();
   return (
     <>
       <IconSprite />
       <a className="skip" href="#main">{words.skip}</a>
       <div className={`app${isFolded ? " narrow-nav" : ""}`}>
-        <Nav />
-        <Boundary><Suspense fallback={<div className="page"><Skeleton /></div>}><Outlet /></Suspense></Boundary>
+        <Boundary><Nav /></Boundary>
+        <Boundary of={page} onRetry={() => void client.resetQueries()} frame={(message) => <PageFrame title={error.title}>{message}</PageFrame>}><Suspense fallback={<div className="page"><Skeleton /></div>}><Outlet /></Suspense></Boundary>
       </div>
       <Toasts />
       <KeyHelp />

@@ -1,5 +1,6 @@
 // The routes. Each page is a chunk of its own.
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
+import { NotLoadedError } from "../parts/Errors";
 import { Missing } from "./Missing";
 import { parseSearch, writeSearch } from "./search";
 import { Shell } from "./Shell";
@@ -8,8 +9,11 @@ const root = createRootRoute({ component: Shell, notFoundComponent: Missing });
 
 type Page = () => Promise<Record<string, any>>;
 
+/** The router answers a failed import by loading the page again, which shows an empty page while the server is down. */
+const loaded = (load: Page): Page => () => load().catch((error: unknown) => { throw new NotLoadedError(String(error)); });
+
 function page<const P extends string>(path: P, load: Page, name: string) {
-  return createRoute({ getParentRoute: () => root, path, component: lazyRouteComponent(load, name) });
+  return createRoute({ getParentRoute: () => root, path, component: lazyRouteComponent(loaded(load), name) });
 }
 
 const routes = root.addChildren([

@@ -5,7 +5,7 @@ import "uplot/dist/uPlot.min.css";
 import { useSettings } from "../format/settings";
 import { absolute, duration } from "../format/time";
 import type { SeriesAnswer } from "./series";
-import { perSecond } from "./series";
+import { perSecond, stacked } from "./series";
 import type { TimeChartProps } from "./TimeChart";
 import "./charts.css";
 
@@ -25,12 +25,21 @@ function text(value: number, unit: TimeChartProps["unit"]): string {
   return unit === "ms" ? duration(value) : number.format(value);
 }
 
-function columns(data: SeriesAnswer, props: TimeChartProps): uPlot.AlignedData {
-  return [data.at, ...props.lines.map(({ column }) => (props.unit === "perSecond" ? perSecond(data.series[column], data.step) : (data.series[column] ?? [])))] as uPlot.AlignedData;
+/** The columns as they are said. */
+function figures(data: SeriesAnswer, props: TimeChartProps): (number | null)[][] {
+  return props.lines.map(({ column }) => (props.unit === "perSecond" ? perSecond(data.series[column], data.step) : (data.series[column] ?? [])));
 }
 
+/** The columns as they are drawn: of bars on each other the highest first, so that the others cover it. */
+function columns(data: SeriesAnswer, props: TimeChartProps): uPlot.AlignedData {
+  const drawn = figures(data, props);
+  return [data.at, ...(props.stacked ? stacked(drawn).reverse() : drawn)] as uPlot.AlignedData;
+}
+
+const BARS = uPlot.paths.bars?.({ size: [0.8, 14, 1], gap: 1 });
+
 /** The values under the cursor, in a line above the drawing; it always has its height. */
-function readout(place: HTMLElement, props: TimeChartProps, zone: "local" | "utc"): uPlot.Plugin {
+function readout(place: HTMLElement, latest: { current: TimeChartProps }, zone: "local" | "utc"): uPlot.Plugin {
   return {
     hooks: {
       setCursor(plot) {
@@ -40,8 +49,10 @@ function readout(place: HTMLElement, props: TimeChartProps, zone: "local" | "utc
           place.textContent = " ";
           return;
         }
+        const props = latest.current;
+        const said = figures(props.data, props);
         const values = props.lines.map(({ label }, n) => {
-          const value = plot.data[n + 1]?.[at];
+          const value = said[n]?.[at];
           return `${label} ${value === null || value === undefined ? "–" : text(value, props.unit)}`;
         });
         place.textContent = [absolute(time * 1000, zone).slice(0, 16), ...values].join("  ·  ");
@@ -56,7 +67,9 @@ export function Plot(props: TimeChartProps) {
   const place = useRef<HTMLDivElement>(null);
   const values = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(undefined);
-  const shape = JSON.stringify([lines, unit, sync, height]);
+  const latest = useRef(props);
+  latest.current = props;
+  const shape = JSON.stringify([lines, unit, sync, height, props.stacked]);
   useEffect(() => {
     const element = place.current;
     if (!element || !values.current) return;
@@ -70,16 +83,18 @@ export function Plot(props: TimeChartProps) {
       tzDate: zone === "utc" ? (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC") : undefined,
       scales: { y: { range: (_plot, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
       axes: [
-        { ...axis, size: 28, space: 70, values: "{HH}:{mm}" as unknown as uPlot.Axis.Values },
+        { ...axis, size: 24, gap: 4, space: 70, values: "{HH}:{mm}" as unknown as uPlot.Axis.Values },
         { ...axis, size: 56, space: 36, values: (_plot, ticks) => ticks.map((value) => text(value, unit)) },
       ],
       series: [
         {},
-        ...lines.map(({ label, tone, dash }): uPlot.Series => ({
-          label, stroke: colour(element, tone === "text" ? "text-2" : `${tone}-solid`), width: 1.5, points: { show: false }, spanGaps: false, dash: dash ? [4, 3] : undefined,
-        })),
+        ...(props.stacked ? [...lines].reverse() : lines).map(({ label, tone, dash }): uPlot.Series => {
+          const stroke = colour(element, tone === "text" ? "text-2" : `${tone}-solid`);
+          const look: Partial<uPlot.Series> = props.stacked ? { fill: stroke, width: 0, paths: BARS } : { width: 1.5, spanGaps: false, dash: dash ? [4, 3] : undefined };
+          return { label, stroke, points: { show: false }, ...look };
+        }),
       ],
-      plugins: [readout(values.current, props, zone)],
+      plugins: [readout(values.current, latest, zone)],
     }, columns(data, props), element);
     plot.current = made;
     const observer = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height }));

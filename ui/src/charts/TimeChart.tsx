@@ -16,6 +16,8 @@ export interface TimeChartProps {
   data: SeriesAnswer;
   lines: ChartLine[];
   unit: "count" | "perSecond" | "ms";
+  /** Columns that stand on each other: counts of one step, whose sum is a count too. */
+  stacked?: boolean;
   /** Charts with one key share the cursor. */
   sync?: string;
   height?: number;
@@ -30,7 +32,7 @@ export function TimeChart(props: TimeChartProps) {
       <figcaption>
         <span className="strong">{props.title}</span>
         <span className="grow" />
-        {props.lines.map(({ label, tone, column, dash }) => <span key={column} className={`key ${tone}${dash ? " dash" : ""}`}>{label}</span>)}
+        {props.lines.map(({ label, tone, column, dash }) => <span key={column} className={`key ${tone}${dash ? " dash" : ""}${props.stacked ? " filled" : ""}`}>{label}</span>)}
       </figcaption>
       <Suspense fallback={<div style={{ height: props.height ?? 150 }}><Skeleton lines={3} /></div>}><Plot {...props} /></Suspense>
     </figure>

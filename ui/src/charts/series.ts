@@ -17,6 +17,15 @@ export function asRange(text: string): Range {
   return (RANGES as readonly string[]).includes(text) ? (text as Range) : "1h";
 }
 
+/** Columns of bars that stand on each other: each is the sum of itself and the columns before it. A step without any
+ * figure has none. */
+export function stacked(columns: (number | null)[][]): (number | null)[][] {
+  return columns.map((column, n) => column.map((_, at) => {
+    const parts = columns.slice(0, n + 1).flatMap((one) => one[at] ?? []);
+    return parts.length === 0 ? null : parts.reduce((sum, part) => sum + part, 0);
+  }));
+}
+
 /** The columns as rates per second: counts of a step divided by its length. */
 export function perSecond(column: (number | null)[] | undefined, step: number): (number | null)[] {
   return (column ?? []).map((value) => (value === null ? null : value / step));

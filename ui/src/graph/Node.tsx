@@ -35,7 +35,29 @@ interface GraphNodeProps extends NodeMark {
 
 /** Characters that fit into the second line of a node. */
 const fits = (width: number) => Math.max(4, Math.floor((width - 40) / 5.6));
-const cut = (text: string, room: number) => (text.length > room ? `${text.slice(0, room - 1)}…` : text);
+/** Characters of Chinese, Japanese and Korean are as wide as two others. */
+const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]/;
+
+export function widthOf(text: string): number {
+  let width = 0;
+  for (const character of text) width += WIDE.test(character) ? 2 : 1;
+  return width;
+}
+
+export function cut(text: string, room: number): string {
+  if (widthOf(text) <= room) return text;
+  let kept = "";
+  let left = room - 1;
+  for (const character of text) {
+    left -= widthOf(character);
+    if (left < 0) break;
+    kept += character;
+  }
+  return `${kept}…`;
+}
+
+/** The longest of the texts that fits; the last one is cut. */
+const fitting = (room: number, ...texts: string[]) => texts.find((text) => widthOf(text) <= room) ?? cut(texts.at(-1) ?? "", room);
 
 /** Tints are for nodes that are active or broken: done is quiet. */
 const QUIET = new Set(["completed", "ok", "done", "pending", "skipped", "canceled"]);
@@ -76,7 +98,7 @@ function LeafText({ node, status, done, total, ...mark }: GraphNodeProps) {
       {hasIcon && <use href={`#i-${lookOf(status).icon}`} className="i" x={x + 9} y={y + 8} width="14" height="14" />}
       <text className="t1" x={left} y={y + 19}>{node.short}</text>
       {part !== undefined || mark.start === undefined
-        ? <text className="t2" x={left} y={y + 34}>{part === undefined ? cut(node.detail ?? node.word, fits(w)) : `${first} · ${part}`.length > fits(w) ? part : `${first} · ${part}`}</text>
+        ? <text className="t2" x={left} y={y + 34}>{part === undefined ? cut(node.detail ?? node.word, fits(w)) : fitting(fits(w), `${first} · ${part}`, part)}</text>
         : <TimeText x={left} y={y + 34} room={fits(w)} before={first} {...mark} />}
       {part !== undefined && <ProgressBar x={x + 8} y={y + h - 6} width={w - 16} share={(done ?? 0) / (total ?? 1)} />}
     </>
@@ -88,20 +110,26 @@ function BoxText({ node, status, done, total, word }: GraphNodeProps) {
   const { x, y, w } = node;
   const right = node.hidden ? words.notDrawn(node.hidden) : done !== undefined && total ? words.ofDone(done, total) : status === "pending" ? undefined : word;
   const room = Math.floor((w - 24) / 6.4);
-  const kind = node.short.length + node.word.length + (right?.length ?? 0) + 3 < room ? node.word : undefined;
+  const kind = widthOf(node.short) + widthOf(node.word) + widthOf(right ?? "") + 3 < room ? node.word : undefined;
   return (
     <>
       <text className="t1" x={x + 12} y={y + 19}>{node.short}{kind && <tspan className="t2" dx="7">{kind}</tspan>}</text>
-      {right !== undefined && node.short.length + right.length + 2 < room && <text className="t2 count" x={x + w - 12} y={y + 19} textAnchor="end">{right}</text>}
+      {right !== undefined && widthOf(node.short) + widthOf(right) + 2 < room && <text className="t2 count" x={x + w - 12} y={y + 19} textAnchor="end">{right}</text>}
     </>
   );
 }
 
 function TimeText({ x, y, room, before, start, end, action, retryAt }: { x: number; y: number; room: number; before: string } & NodeMark) {
   const words = useWords(graphWords);
-  const text = useTicking((now) => (retryAt !== undefined ? words.nextIn(duration(Math.max(0, retryAt - now))) : start === undefined ? before : duration(Math.max(0, (end ?? now) - start))));
-  const parts = [before, action && action !== "default" ? action : text].join(" · ");
-  return <text className="t2" x={x} y={y}>{cut(parts.length > room ? (action && action !== "default" ? `→ ${action}` : text) : parts, room)}</text>;
+  const chosen = action && action !== "default" ? action : undefined;
+  const text = useTicking((now) => {
+    if (chosen) return fitting(room, `${before} · ${chosen}`, `→ ${chosen}`);
+    const left = retryAt === undefined ? undefined : duration(Math.max(0, retryAt - now));
+    if (left !== undefined) return fitting(room, `${before} · ${words.nextIn(left)}`, words.nextIn(left), left);
+    const took = start === undefined ? before : duration(Math.max(0, (end ?? now) - start));
+    return fitting(room, `${before} · ${took}`, took);
+  });
+  return <text className="t2" x={x} y={y}>{text}</text>;
 }
 
 function ProgressBar({ x, y, width, share }: { x: number; y: number; width: number; share: number }) {

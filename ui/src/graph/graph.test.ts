@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { cut } from "./Node";
 import type { FlowGraph, GraphEdge, GraphNode } from "../api/console";
 import type { NodeInfo } from "../api/openapi";
 import { edgeState, nodeOf, overlayOf, pathsOf, tally, worst } from "./overlay";
@@ -75,4 +76,11 @@ test("corners are rounded, and no more than the shorter segment allows", () => {
   expect(pathOf([[0, 0], [4, 0], [4, 40]])).toBe("M0 0L2 0Q4 0 4 2L4 40");
   expect(pathOf([[0, 0], [9, 0]])).toBe("M0 0L9 0");
   expect(pathOf([])).toBe("");
+});
+
+test("texts are cut by their width: a Chinese character takes the room of two", () => {
+  expect(cut("approval", 8)).toBe("approval");
+  expect(cut("approvals", 8)).toBe("approva…");
+  expect(cut("等待审批", 8)).toBe("等待审批");
+  expect(cut("等待审批中", 8)).toBe("等待审…");
 });

@@ -140,7 +140,12 @@ function alone(info: NodeInfo): NodeOverlay {
 
 function fanProgress(info: NodeInfo): NodeOverlay["progress"] {
   const { branches } = info;
-  return branches && branches.total > 0 ? { done: branches.total - branches.open - branches.waiting, total: branches.total } : undefined;
+  return branches && branches.total > 0 ? { done: doneOf(branches), total: branches.total } : undefined;
+}
+
+/** The branches that are done: those that failed are not. */
+export function doneOf({ total, open, waiting, failed }: NonNullable<NodeInfo["branches"]>): number {
+  return Math.max(0, total - open - waiting - failed);
 }
 
 function sum(counts: Record<string, number>, of: Set<string>): number {

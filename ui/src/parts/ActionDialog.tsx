@@ -58,7 +58,7 @@ export function ActionDialog<T>(props: ActionProps<T>) {
       {props.withReason && (
         <label className="field"><span>{words.reason}</span><input className="input" value={reason} maxLength={1000} placeholder={words.reasonHint} onChange={(event) => setReason(event.target.value)} /></label>
       )}
-      {action.isError && <ErrorPanel error={action.error} />}
+      {action.isError && <ErrorPanel error={action.error} onRetry={() => blocked || action.mutate()} />}
     </Dialog>
   );
 }

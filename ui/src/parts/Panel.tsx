@@ -20,9 +20,14 @@ export function Panel<T>({ query, children, lines }: { query: Asked<T>; children
   const retry = () => void query.refetch();
   if (query.data === undefined) return query.isError ? <ErrorPanel error={query.error} onRetry={retry} /> : <Skeleton lines={lines} />;
   return (
-    <Boundary>
+    <Boundary onRetry={retry} of={query.data}>
       {query.isError && <ErrorPanel error={query.error} onRetry={retry} />}
-      {children(query.data)}
+      <Content data={query.data}>{children}</Content>
     </Boundary>
   );
+}
+
+/** Within the boundary: an answer of an unexpected shape fails here. */
+function Content<T>({ data, children }: { data: T; children: (data: T) => ReactNode }) {
+  return children(data);
 }

@@ -1,6 +1,6 @@
 import { useMutation } from "@tanstack/react-query";
 import { type ReactNode, useMemo } from "react";
-import { identity } from "../api/client";
+import { requestText } from "../api/client";
 import type { Payload } from "../api/console";
 import { bytes } from "../format/number";
 import { commonWords } from "../words/common";
@@ -18,17 +18,11 @@ interface PayloadProps {
   note?: ReactNode;
 }
 
-async function fetchText(address: string): Promise<string> {
-  const response = await fetch(address, { headers: identity() });
-  if (!response.ok) throw new Error(`HTTP ${response.status}`);
-  return response.text();
-}
-
 /** A value of a view: whole if it is small, else its beginning with ways to the rest. A large value is never laid out
  * whole. */
 export function PayloadView({ title, payload, whole, note }: PayloadProps) {
   const words = useWords(commonWords);
-  const load = useMutation({ mutationFn: (address: string) => fetchText(address) });
+  const load = useMutation({ mutationFn: (address: string) => requestText(address) });
   const text = useMemo(() => (payload && payload.head === undefined ? pretty(payload.value).text : (payload?.head ?? "")), [payload]);
   if (!payload || payload.value === null) return <div className="sec">{title}<span className="faint">{note ?? words.payload.none}</span></div>;
   const shown = (load.data ?? text).slice(0, SHOWN_MAX);

@@ -2,7 +2,7 @@
 import type { Words } from "./language";
 
 const en = {
-  title: "Bulk actions", one: (action: string, n: string) => `${action} ${n} runs`, of: (done: string, all: string) => `${done} of ${all}`, succeeded: (n: string) => `${n} succeeded`, failed: (n: string) => `${n} refused`, left: (n: string) => `${n} to do`,
+  title: "Bulk actions", one: (action: string, n: string) => `${action} ${n} ${n === "1" ? "run" : "runs"}`, of: (done: string, all: string) => `${done} of ${all}`, succeeded: (n: string) => `${n} succeeded`, failed: (n: string) => `${n} refused`, left: (n: string) => `${n} to do`,
   columns: { status: "Status", action: "Action", query: "Runs", matched: "Matched", failed: "Refused", actor: "By", started: "Started" }, selected: "selected runs", all: "all runs", reason: "Reason", actor: "By", query: "Query", started: "Started", took: "Took",
   failures: "Refused", run: "Run", code: "Code", message: "Message", moreFailures: "Only the first 1,000 are shown.", noFailures: "No run refused.", stop: "Stop…", stopTitle: "Stop the bulk action?", stopText: "Runs that were changed stay changed; the others are left alone.", stopped: "The bulk action stops", keep: "Go on",
   empty: { title: "No bulk actions yet", text: "Select runs in the list and choose an action. It goes on after a restart of the server." },

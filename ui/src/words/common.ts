@@ -7,7 +7,7 @@ const en = {
     main: "Main",
     overview: "Overview", runs: "Runs", flows: "Flows", queues: "Queues", deadLetters: "Dead letters", workers: "Workers",
     schedules: "Schedules", approvals: "Approvals", accounts: "Accounts", audit: "Audit log", settings: "Settings",
-    docs: "Documentation", bulk: "Bulk actions", jobs: "Jobs", menu: "Menu", fold: "Collapse", skip: "Skip to content", servers: (n: number) => `${n} servers`,
+    docs: "Documentation", bulk: "Bulk actions", jobs: "Jobs", menu: "Menu", fold: "Collapse", skip: "Skip to content", servers: (n: number) => `${n} ${n === 1 ? "server" : "servers"}`,
   },
   live: {
     live: "Live", connecting: "Reconnecting", polling: "Polling", paused: "Paused",
@@ -29,7 +29,7 @@ const en = {
   error: {
     title: "Something went wrong",
     network: "The server does not answer. Check that it runs, then retry.",
-    request: "request",
+    request: "request id",
     retry: "Retry",
     retryIn: (seconds: number) => `The server asks to retry in ${seconds} s.`,
     page: "This panel has failed. The rest of the page still works.",
@@ -91,7 +91,7 @@ const zh: typeof en = {
   error: {
     title: "出错了",
     network: "服务器没有响应。请确认它正在运行，然后重试。",
-    request: "请求",
+    request: "请求编号",
     retry: "重试",
     retryIn: (seconds) => `服务器要求 ${seconds} 秒后重试。`,
     page: "此面板出错，页面其余部分仍可使用。",

@@ -9,8 +9,8 @@ const en = {
   ofDone: (done: number, total: number) => `${done} of ${total} done`,
   onlyProblems: "Only problems", leftRight: "Left to right", topDown: "Top down", zoomIn: "Zoom in", zoomOut: "Zoom out", fit: "Fit", fullScreen: "Full screen", find: "Find node",
   nextIn: (left: string) => `next in ${left}`,
-  fold: "Fold boxes", unfold: (n: number) => `Show ${n} nodes in boxes`,
-  notDrawn: (n: number) => `${n} nodes are not drawn`, tooLarge: "The flow is too large to draw whole.", 
+  fold: "Fold boxes", unfold: (n: number) => `Show ${n} ${n === 1 ? "node" : "nodes"} in boxes`,
+  notDrawn: (n: number) => `${n} ${n === 1 ? "node is" : "nodes are"} not drawn`, tooLarge: "The flow is too large to draw whole.", 
   walk: "Walk along the edges", start: "To the first node", status: "status",
   keys: "Graph",
 };

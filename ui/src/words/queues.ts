@@ -17,11 +17,11 @@ const en = {
   charts: { range: "Range of the charts", depth: "Depth", throughput: "Jobs per second", wait: "Durations", jobsIn: "in", done: "done", failed: "failed", dead: "dead", depthLine: "open jobs", wait50: "wait p50", wait95: "wait p95", work95: "work p95" },
   tabs: { open: "Open", ready: "Ready", running: "Running", delayed: "Later", retrying: "Retrying", failed: "Failed", completed: "Completed", canceled: "Canceled" } as Record<string, string>, jobsLabel: "Jobs by state",
   job: { job: "Job", status: "Status", attempt: "Attempt", priority: "Priority", due: "Due", created: "Created", updated: "Changed", error: "Error", worker: "Worker", of: (n: number, max: number) => `${n} of ${max}` },
-  noJobs: "No job in this state",
+  
   detail: {
     cancel: "Cancel", retry: "Retry", retryNow: "Retry now", cancelTitle: (id: string) => `Cancel job ${id}`, retryTitle: (id: string) => `Retry job ${id}`,
     cancelText: "A waiting job ends at once. The worker of a running job has 30 seconds to stop.", retryText: "The delay ends, or the job opens again with all its attempts.",
-    canceled: "Cancel requested", retried: "The job is open again", attempts: "Attempts", payload: "Payload", result: "Result", facts: "Job", ofRun: "It carries a call of this run: cancel or retry the run.", run: "Run", schedule: "Schedule", account: "Account", dedup: "Deduplication key", limitKey: "Limit key", timeout: "Timeout", backoff: "Backoff", discarded: "Discarded", deadLetter: "Dead letter", toLetters: "Open the dead letters", started: "Started", ended: "Ended", took: "Took", worker: "Worker", next: "Next try", memo: "Memo",
+    canceled: "Cancel requested", retried: "The job is open again", attempts: "Attempts", payload: "Payload", result: "Result", facts: "Job", ofRun: "It carries a call of this run: cancel or retry the run.", run: "Run", schedule: "Schedule", account: "Account", dedup: "Deduplication key", limitKey: "Limit key", timeout: "Timeout", backoff: "Backoff", discarded: "Discarded", toLetters: "Open the dead letters", started: "Started", ended: "Ended", took: "Took", worker: "Worker", next: "Next try", memo: "Memo",
   },
 };
 
@@ -41,11 +41,11 @@ const zh: typeof en = {
   charts: { range: "图表范围", depth: "深度", throughput: "每秒任务数", wait: "耗时", jobsIn: "流入", done: "完成", failed: "失败", dead: "死信", depthLine: "未结束任务", wait50: "等待 p50", wait95: "等待 p95", work95: "执行 p95" },
   tabs: { open: "未结束", ready: "就绪", running: "运行中", delayed: "延后", retrying: "重试中", failed: "失败", completed: "已完成", canceled: "已取消" }, jobsLabel: "按状态查看任务",
   job: { job: "任务", status: "状态", attempt: "尝试", priority: "优先级", due: "到期", created: "创建", updated: "更改", error: "错误", worker: "执行器", of: (n, max) => `${n} / ${max}` },
-  noJobs: "没有此状态的任务",
+  
   detail: {
     cancel: "取消任务", retry: "重试", retryNow: "立即重试", cancelTitle: (id) => `取消任务 ${id}`, retryTitle: (id) => `重试任务 ${id}`,
     cancelText: "等待中的任务立即结束；运行中任务的执行器有 30 秒时间停止。", retryText: "延迟结束，或任务重新打开并恢复全部尝试次数。",
-    canceled: "已请求取消", retried: "任务已重新打开", attempts: "尝试", payload: "负载", result: "结果", facts: "任务", ofRun: "它承载此运行的一次调用：请取消或重试该运行。", run: "运行", schedule: "定时", account: "账户", dedup: "去重键", limitKey: "限制键", timeout: "超时", backoff: "退避", discarded: "已丢弃", deadLetter: "死信", toLetters: "打开死信", started: "开始", ended: "结束", took: "用时", worker: "执行器", next: "下次尝试", memo: "备忘",
+    canceled: "已请求取消", retried: "任务已重新打开", attempts: "尝试", payload: "负载", result: "结果", facts: "任务", ofRun: "它承载此运行的一次调用：请取消或重试该运行。", run: "运行", schedule: "定时", account: "账户", dedup: "去重键", limitKey: "限制键", timeout: "超时", backoff: "退避", discarded: "已丢弃", toLetters: "打开死信", started: "开始", ended: "结束", took: "用时", worker: "执行器", next: "下次尝试", memo: "备忘",
   },
 };
 

@@ -40,14 +40,14 @@ const en = {
   timeline: {
     title: "Timeline", queued: "queued", running: "running", ok: "ok", failed: "failed", backoff: "back-off", waiting: "waiting", suspended: "suspended",
     notStarted: (names: string) => `Not started: ${names}.`, skipped: (names: string) => `Skipped: ${names}.`, andMore: (names: string, n: number) => `${names} and ${n} more`,
-    rows: (n: number) => `${n} rows`, retry: (n: number) => `retry ${n}`, none: "No node has begun.", cut: "Only the newest 2,000 attempts are shown.",
+    rows: (n: number) => `${n} ${n === 1 ? "row" : "rows"}`, retry: (n: number) => `retry ${n}`, none: "No node has begun.", cut: "Only the newest 2,000 attempts are shown.",
     segment: (kind: string, length: string) => `${kind}, ${length}`,
   },
   node: {
     none: "Select a node", noneText: "Its attempts, input, output, error and logs appear here.", attempts: "Attempts", attempt: (n: number) => `Attempt ${n}`, worker: "Worker", queued: "Queued", ran: "Ran", waited: "Waited",
     next: "Next", action: "Action", input: "Input", output: "Output", error: "Error", service: "service", started: "Started", branches: "Branches", logs: "Logs", noLogs: "No log lines", child: "Child run", job: "Job",
     notStarted: "The run has not entered this node.", skipped: "The run did not go this way.", round: "Round", visit: "Visit", task: "Task", until: "Until",
-    branchCount: (n: number) => `${n} branches`, moreBranches: (n: number) => `${n} more branches`, back: "All branches", resize: "Width of the panel", form: "Question",
+    branchCount: (n: number) => `${n} ${n === 1 ? "branch" : "branches"}`, moreBranches: (n: number) => `${n} more ${n === 1 ? "branch" : "branches"}`, back: "All branches", resize: "Width of the panel", form: "Question",
   },
   state: {
     title: "Steps", step: (n: number, all: number) => `Step ${n} of ${all}`, changes: "Changed by this step", none: "This step changes no shared state.", shared: "Shared state after it", signals: "Signals", runtime: "Show runtime keys (`_rt.*`)",

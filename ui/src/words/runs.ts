@@ -13,8 +13,8 @@ const en = {
   selected: (n: number) => `${n} selected`, selectMatching: (n: string) => `Select all ${n} that match`, allMatching: (n: string) => `All ${n} that match are selected`, selectRow: (id: string) => `Select run ${id}`,
   actions: { cancel: "Cancel…", retry: "Retry failed nodes…", rerun: "Rerun…", pause: "Pause…", resume: "Resume…", signal: "Signal…", export: "Export", bulk: "Bulk actions" },
   dialog: {
-    title: (action: string, n: string) => `${action} ${n} runs`, names: { cancel: "Cancel", retry: "Retry", rerun: "Rerun", pause: "Pause", resume: "Resume", signal: "Signal" } as Record<string, string>,
-    from: "From node", key: "Key", value: "Value, JSON", dryRun: (apply: string, refuse: string) => `Dry run: ${apply} would change, ${refuse} would be refused.`, dryAll: (apply: string) => `Dry run: ${apply} would change.`, checking: "Dry run…", query: "Query", ids: (n: number) => `${n} selected runs`,
+    title: (action: string, n: string) => `${action} ${n} ${n === "1" ? "run" : "runs"}`, names: { cancel: "Cancel", retry: "Retry", rerun: "Rerun", pause: "Pause", resume: "Resume", signal: "Signal" } as Record<string, string>,
+    from: "From node", key: "Key", value: "Value, JSON", dryRun: (apply: string, refuse: string) => `Dry run: ${apply} would change, ${refuse} would be refused.`, dryAll: (apply: string) => `Dry run: ${apply} would change.`, checking: "Dry run…", query: "Query", ids: (n: number) => `${n} selected ${n === 1 ? "run" : "runs"}`,
   },
   foot: (from: number, to: number) => `${from}–${to} · newest first`, partial: "The server examined as many rows as one request may; older pages may have more.", counts: (age: string) => `counts from ${age}`,
   keys: { title: "List of runs" },

@@ -16,7 +16,7 @@ const en = {
   delete: "Delete", deleteTitle: (name: string) => `Delete ${name}`, deleteText: "Its running jobs and runs go on.", deleted: (name: string) => `${name} deleted`,
   form: {
     createTitle: "New schedule", editTitle: (name: string) => `Edit ${name}`, name: "Name", target: "Starts", flow: "Run of a flow", job: "Job", flowName: "Flow", params: "Params", queue: "Queue", jobName: "Job name", payload: "Payload", version: "Version", versionHint: "empty: the newest at that time",
-    cron: "Cron expression", cronHint: "minute hour day month weekday; with seconds first: six fields", zone: "Time zone", overlap: "While one still runs", catchup: "Missed times", dst: "Times that a clock change skips or repeats", window: "Not older than", account: "Account",
+    cron: "Cron expression", cronHint: "minute hour day month weekday; with seconds first: six fields", zone: "Time zone", overlap: "While one still runs", catchup: "Missed times", dst: "At a clock change", window: "Not older than", windowText: (length: string) => `not older than ${length}`, account: "Account",
     overlaps: { skip: "drop the new one", queue: "wait for its end", cancel: "cancel the running one", allow: "start both" } as Record<string, string>,
     catchups: { none: "drop", last: "fire the latest", all: "fire all" } as Record<string, string>, dsts: { shift: "shift: after the gap, once", skip: "skip", twice: "twice" } as Record<string, string>,
     submit: "Create", save: "Save", created: (name: string) => `${name} created`, saved: (name: string) => `${name} changed`, hours: "hours",
@@ -40,7 +40,7 @@ const zh: typeof en = {
   delete: "删除", deleteTitle: (name) => `删除 ${name}`, deleteText: "运行中的任务和运行继续。", deleted: (name) => `${name} 已删除`,
   form: {
     createTitle: "新建定时", editTitle: (name) => `编辑 ${name}`, name: "名称", target: "启动", flow: "流程的运行", job: "任务", flowName: "流程", params: "参数", queue: "队列", jobName: "任务名称", payload: "负载", version: "版本", versionHint: "留空：届时的最新版本",
-    cron: "Cron 表达式", cronHint: "分 时 日 月 周；六个字段时秒在最前", zone: "时区", overlap: "上一次仍在运行时", catchup: "错过的时间", dst: "夏令时跳过或重复的时间", window: "不早于", account: "账户",
+    cron: "Cron 表达式", cronHint: "分 时 日 月 周；六个字段时秒在最前", zone: "时区", overlap: "上一次仍在运行时", catchup: "错过的时间", dst: "夏令时切换时", window: "不早于", windowText: (length) => `不早于 ${length}`, account: "账户",
     overlaps: { skip: "放弃新的", queue: "排队", cancel: "取消运行中的", allow: "同时启动" }, catchups: { none: "放弃", last: "补最近一次", all: "全部补上" }, dsts: { shift: "顺延：间隙之后，仅一次", skip: "跳过", twice: "两次" },
     submit: "创建", save: "保存", created: (name) => `${name} 已创建`, saved: (name) => `${name} 已更改`, hours: "小时",
   },

@@ -41,3 +41,23 @@ test.each(dictionaries)("$name keeps to the glossary", ({ en, zh }) => {
   });
   expect(wrong).toEqual([]);
 });
+
+/** English nouns of counts, in the plural. */
+const COUNTED = /\b1 (?:more |other |dead |live |failed |new )*(?:attempts|branches|calls|changes|decisions|errors|events|examples|flows|groups|items|jobs|leases|letters|nodes|problems|queues|rows|runs|servers|services|slots|steps|versions|warnings|workers)\b/;
+
+test.each(dictionaries)("$name has no plural after one", ({ en }) => {
+  const wrong = leaves(en).flatMap(([path, text]) => {
+    if (typeof text !== "function") return [];
+    // Counts are numbers, or texts that are numbers written for people.
+    const said = [1, "1"].flatMap((one) => {
+      try {
+        return [String((text as (...args: unknown[]) => unknown)(...Array(text.length).fill(one)))];
+      } catch {
+        return [];
+      }
+    });
+    // One of the two forms is the one that the message takes.
+    return said.every((words) => COUNTED.test(words)) && said.length > 0 ? [`${path}: ${said[0]}`] : [];
+  });
+  expect(wrong).toEqual([]);
+});

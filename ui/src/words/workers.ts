@@ -8,11 +8,11 @@ const en = {
   head: { service: "Service", queued: "Queued", demand: "demand (log)", supply: "supply", busy: "Busy", verdict: "Verdict", worker: "Worker", state: "State", type: "Type", services: "Services and queues", load: "Load", heartbeat: "Heartbeat", jobs: "Jobs now" },
   busyOf: (running: number, capacity: number) => `${running} of ${capacity}`, noLimit: "no limit",
   verdict: {
-    no_worker: "No live worker", short: (queued: number) => `Short: ${queued} wait for a slot`, keeps_up: "Keeps up", idle: (free: number) => `Idle: ${free} slots free`, idleOpen: "Idle", none: "No live worker, nothing waits",
+    no_worker: "No live worker", short: (queued: number) => `Short: ${queued} ${queued === 1 ? "waits" : "wait"} for a slot`, keeps_up: "Keeps up", idle: (free: number) => `Idle: ${free} ${free === 1 ? "slot" : "slots"} free`, idleOpen: "Idle", none: "No live worker, nothing waits",
   },
   type: { http: "push", pull: "pull" } as Record<string, string>,
   drain: "Drain", undrain: "Resume", drainTitle: (worker: string) => `Drain ${worker}`, undrainTitle: (worker: string) => `Resume ${worker}`,
-  drainText: (n: number) => `The worker gets nothing new. Its ${n} jobs end, then it stops.`, undrainText: "The worker gets new jobs again.", drained: (worker: string) => `${worker} drains`, undrained: (worker: string) => `${worker} goes on`,
+  drainText: (n: number) => `The worker gets nothing new. ${n === 1 ? "Its job ends" : `Its ${n} jobs end`}, then it stops.`, undrainText: "The worker gets new jobs again.", drained: (worker: string) => `${worker} drains`, undrained: (worker: string) => `${worker} goes on`,
   all: "All services", more: (n: number) => `${n} more`, showTasks: "Show the jobs of this worker", idle: "This worker holds no job of a queue.", job: "Job", since: "Since", attempt: "Attempt", queue: "Queue", filter: "Filter by name or service",
 };
 

@@ -5,6 +5,7 @@ mod queue;
 mod scripts;
 mod settings;
 mod store_location;
+mod tls;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -24,6 +25,8 @@ use scripts::ScriptArgs;
 pub(crate) use scripts::ScriptConfig;
 use settings::{SettingReader, number, truth};
 pub(crate) use store_location::{DatabaseUrl, StoreLocation};
+use tls::TlsArgs;
+pub(crate) use tls::TlsConfig;
 
 /// The default address: this machine only.
 const LISTEN: &str = "127.0.0.1:8070";
@@ -87,6 +90,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "NETWORKS", env = "WINDLASS_TRUSTED_PROXIES", value_delimiter = ',')]
     trusted_proxies: Option<Vec<String>>,
     #[command(flatten)]
+    tls: TlsArgs,
+    #[command(flatten)]
     limits: LimitArgs,
     /// A file with settings; windlass.toml is read if it exists.
     #[arg(long, value_name = "FILE", env = "WINDLASS_CONFIG")]
@@ -111,6 +116,7 @@ pub(crate) struct ServerConfig {
     pub(crate) hosts: Vec<String>,
     pub(crate) cors: Vec<String>,
     pub(crate) trusted_proxies: Vec<Network>,
+    pub(crate) tls: TlsConfig,
     pub(crate) limits: ServerLimits,
 }
 
@@ -171,6 +177,7 @@ impl ServeArgs {
                 .iter()
                 .filter_map(|text| Network::parse(text).ok())
                 .collect(),
+            tls: self.tls.read(s),
             limits: self.limits.read(s),
         };
         settings.finish().map(|()| config)
@@ -222,6 +229,7 @@ impl ServerConfig {
                 shown["script_user"] = json!(user);
             }
         }
+        self.tls.show(&mut shown);
         shown
     }
 }
@@ -328,6 +336,19 @@ mod tests {
         assert!(
             refused.contains("windlass.toml:2: script_user: `no such user` is not a user of"),
             "{refused}"
+        );
+    }
+
+    #[test]
+    fn files_of_tls_come_together_and_exist() {
+        let refused = |file: &str| read(ServeArgs::default(), file, &nothing).unwrap_err().to_string();
+        assert!(refused("tls_cert = \"/no/cert.pem\"").contains("tls_cert needs tls_key"));
+        assert!(refused("tls_key = \"/no/key.pem\"").contains("tls_key needs tls_cert"));
+        assert!(refused("tls_client_ca = \"/no/ca.pem\"").contains("no effect without tls_cert"));
+        let pair = "tls_cert = \"/no/cert.pem\"\ntls_key = \"/no/key.pem\"";
+        assert!(refused(pair).contains("cannot read /no/cert.pem"));
+        assert!(
+            refused("tls_worker_ca = \"/no/ca.pem\"").contains("windlass.toml:1: tls_worker_ca: cannot read")
         );
     }
 

@@ -13,6 +13,7 @@ use windlass_runtime::{Runtime, ScriptPolicy, Settings};
 use windlass_server::descriptors::{DescriptorShares, raise_limit};
 use windlass_store::sqlite::ExposedFile;
 use windlass_store::{Postgres, Sqlite, Store};
+use windlass_tls::{ClientTls, ServerTls};
 
 use super::config::{DatabaseUrl, ScriptConfig, ServerConfig, StoreLocation};
 use crate::exit::invalid;
@@ -27,6 +28,7 @@ const STOPPED_ITSELF: &str = "the server stopped by itself, because another one 
 pub(crate) struct ListeningServer {
     runtime: Runtime,
     address: std::net::SocketAddr,
+    is_https: bool,
     listening: JoinHandle<io::Result<()>>,
     stop: CancellationToken,
     /// Canceled when every request is answered.
@@ -38,6 +40,8 @@ impl ListeningServer {
     /// Opens the store, recovers its runs, and listens until `stop` is canceled.
     pub(crate) async fn start(config: &ServerConfig, stop: CancellationToken) -> Result<ListeningServer> {
         prepare_for_scripts(&config.scripts)?;
+        let tls = config.tls.listener.clone().map(ServerTls::open).transpose()?.map(Arc::new);
+        let is_https = tls.is_some();
         let descriptors = share_descriptors(config.limits.connections)?;
         // The address comes first: a server that cannot listen must not recover runs.
         let listener = TcpListener::bind(config.listen).await.with_context(|| {
@@ -49,7 +53,7 @@ impl ListeningServer {
             redis.connect(|_| ()).await.context("cannot use --queue")?;
         }
         let store = open(config).await.with_context(|| format!("cannot open {}", config.store))?;
-        let runtime = Runtime::start_up(store, settings(config))
+        let runtime = Runtime::start_up(store, settings(config)?)
             .await
             .with_context(|| format!("cannot start on {}", config.store))?;
         let options = windlass_server::Options {
@@ -60,12 +64,13 @@ impl ListeningServer {
             connections_per_address_max: config.limits.connections_per_address,
             trusted_proxies: config.trusted_proxies.clone(),
             examples: crate::dev::built_in_flows()?,
+            tls,
             ..Default::default()
         };
         let close = CancellationToken::new();
         let listening =
             tokio::spawn(windlass_server::serve(listener, runtime.clone(), options, close.clone()));
-        Ok(ListeningServer { runtime, address, listening, stop, close, descriptors })
+        Ok(ListeningServer { runtime, address, is_https, listening, stop, close, descriptors })
     }
 
     /// The URL of the server.
@@ -79,7 +84,8 @@ impl ListeningServer {
             };
             address.set_ip(here);
         }
-        format!("http://{address}")
+        let scheme = if self.is_https { "https" } else { "http" };
+        format!("{scheme}://{address}")
     }
 
     /// Serves until `stop` is canceled; then refuses new work, lets open calls end for `drain`, and returns soon after. A
@@ -138,6 +144,11 @@ async fn open(config: &ServerConfig) -> Result<Arc<dyn Store>> {
     let (place, durability) = (config.store.clone(), config.durability);
     let file = match place {
         StoreLocation::Database(DatabaseUrl(address)) => {
+            if windlass_store::postgres::is_exposed(&address) {
+                tracing::warn!(
+                    "the connection to the database leaves this machine without encryption: add sslmode=verify-full to its address"
+                );
+            }
             return Ok(Arc::new(Postgres::open(&address, durability).await?));
         }
         StoreLocation::File(path) => Some(path),
@@ -159,8 +170,10 @@ async fn open(config: &ServerConfig) -> Result<Arc<dyn Store>> {
     Ok(Arc::new(opened))
 }
 
-fn settings(config: &ServerConfig) -> Settings {
-    Settings {
+fn settings(config: &ServerConfig) -> Result<Settings> {
+    let worker_tls = ClientTls { ca: config.tls.worker_ca.clone(), identity: None };
+    Ok(Settings {
+        worker_tls: Arc::new(worker_tls.config()?),
         redis: config.queue.redis().cloned(),
         name: config.name.clone(),
         scripts: config.scripts.policy.clone(),
@@ -185,5 +198,5 @@ fn settings(config: &ServerConfig) -> Settings {
         worker_retain_for: config.limits.worker_retain_for,
         empty_queue_retain_for: config.limits.empty_queue_retain_for,
         ..Settings::default()
-    }
+    })
 }

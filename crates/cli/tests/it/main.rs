@@ -51,4 +51,5 @@ mod spin;
 mod steps;
 mod store;
 mod terminal;
+mod tls;
 mod tree;

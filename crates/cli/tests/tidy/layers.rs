@@ -6,15 +6,16 @@ use std::collections::BTreeSet;
 use crate::tree::{crates, none, shipped, sources, text};
 
 /// Crates of this project that a crate's library or program may use.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("engine", &[]),
-    ("store", &["engine"]),
-    ("queue", &["engine", "store"]),
-    ("runtime", &["engine", "store", "queue"]),
-    ("sdk", &[]),
-    ("server", &["engine", "store", "queue", "runtime", "sdk"]),
-    ("bench", &["engine", "store", "queue", "runtime", "sdk", "server"]),
-    ("cli", &["engine", "store", "queue", "runtime", "sdk", "server", "bench"]),
+    ("store", &["engine", "tls"]),
+    ("queue", &["engine", "store", "tls"]),
+    ("runtime", &["engine", "store", "queue", "tls"]),
+    ("tls", &[]),
+    ("sdk", &["tls"]),
+    ("server", &["engine", "store", "queue", "runtime", "sdk", "tls"]),
+    ("bench", &["engine", "store", "queue", "runtime", "sdk", "server", "tls"]),
+    ("cli", &["engine", "store", "queue", "runtime", "sdk", "server", "bench", "tls"]),
     ("sim", &["engine", "store"]),
     ("conformance", &["engine", "store"]),
 ];
@@ -298,6 +299,16 @@ fn shipped_crates_do_not_use_the_conformance_suite() {
     }
     none(&found);
     assert_eq!(users, ["cli", "queue", "runtime", "server", "store"], "the manifests are read wrongly");
+}
+
+#[test]
+fn there_is_one_crypto_provider() {
+    let lock = text("Cargo.lock").unwrap();
+    let is_locked = |name: &str| lock.contains(&format!("\nname = \"{name}\"\n"));
+    assert!(is_locked("ring") && is_locked("rustls"), "the lock file is read wrongly");
+    let others = ["aws-lc-rs", "aws-lc-sys", "boring-sys", "native-tls", "openssl-sys"];
+    let found = others.into_iter().filter(|name| is_locked(name));
+    none(&found.map(|name| format!("Cargo.lock has {name}: use the feature with ring")).collect::<Vec<_>>());
 }
 
 #[test]

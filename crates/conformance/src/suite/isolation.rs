@@ -186,11 +186,10 @@ impl Tenant<'_> {
                 )*
             };
         }
-        let ledger = LedgerQuery { account: "payer".to_owned(), ..LedgerQuery::default() };
-        let ready = ReadyQuery { queues: vec!["q".to_owned()], now: at(99), limit: 9, ..Default::default() };
-        let by_service =
-            ReadyQuery { services: vec!["demo".to_owned()], now: at(99), limit: 9, ..Default::default() };
-        let by_id = ReadyQuery { ids: vec![job_id(ids)], now: at(99), limit: 9, ..Default::default() };
+        let at_hand = ReadyQuery { now: at(99), limit: 9, ..ReadyQuery::default() };
+        let ready = ReadyQuery { queues: vec!["q".to_owned()], ..at_hand.clone() };
+        let by_service = ReadyQuery { services: vec!["demo".to_owned()], ..at_hand.clone() };
+        let by_id = ReadyQuery { ids: vec![job_id(ids)], ..at_hand };
         let keys = KeyQuery { queue: "q".to_owned(), now: at(99), limit: 9, ..KeyQuery::default() };
         ask! {
             flows(FlowQuery::default());
@@ -222,7 +221,7 @@ impl Tenant<'_> {
             job_outlines(OutlineQuery::Delayed { queue: "q".to_owned(), now: at(0), limit: 9 });
             job_outlines(OutlineQuery::DeadLetters { queue: "q".to_owned(), limit: 9 });
             outbox_to(Party::Account("payer".to_owned()));
-            ledger(ledger);
+            ledger(LedgerQuery { account: "payer".to_owned(), ..LedgerQuery::default() });
             account("payer");
             accounts();
             accounts_after(None, 9);
@@ -261,6 +260,7 @@ fn worker() -> WorkerRow {
         is_draining: false,
         peer: String::new(),
         replaced: Vec::new(),
+        secret: None,
         registered_at: at(1),
         beat_at: at(1),
     }

@@ -33,6 +33,7 @@ fn worker(id: &str, services: &[&str], beat_at: i64) -> WorkerRow {
         is_draining: false,
         peer: String::new(),
         replaced: Vec::new(),
+        secret: None,
         registered_at: at(1),
         beat_at: at(beat_at),
     }

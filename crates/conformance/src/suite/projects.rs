@@ -52,6 +52,7 @@ fn worker(url: &str) -> WorkerRow {
         is_draining: false,
         peer: String::new(),
         replaced: Vec::new(),
+        secret: None,
         registered_at: at(1),
         beat_at: at(1),
     }

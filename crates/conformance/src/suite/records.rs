@@ -15,6 +15,7 @@ use windlass_store::queue::{QueueLimits, QueueSettings};
 use windlass_store::run::{Origin, Owner, RunProjection, RunStatus};
 use windlass_store::server::ServerRow;
 use windlass_store::service::{ServiceRow, ServiceSettings};
+use windlass_store::signing::SigningSecret;
 use windlass_store::worker::{WorkerAddress, WorkerBeat, WorkerQuery, WorkerRow};
 use windlass_store::{Refusal, Store, StoreKey};
 
@@ -39,6 +40,7 @@ fn worker(id: &str, services: &[&str], ms: i64) -> WorkerRow {
         is_draining: false,
         peer: format!("10.0.0.{}", id.len()),
         replaced: vec![WorkerAddress { url: format!("older/{id}"), peer: String::new() }],
+        secret: Some(SigningSecret::new(format!("whsec_{id}"))),
         registered_at: at(ms),
         beat_at: at(ms),
     }
@@ -206,6 +208,7 @@ pub async fn settings_of_services_are_replaced_and_removed(store: &dyn Store) {
         timeout_ms: Some(1_800_000),
         calls_max: Some(4),
         priority: Some(Priority::High),
+        secret: Some(SigningSecret::new("whsec_c2VjcmV0")),
     };
     let image = ServiceRow { name: "image".to_owned(), settings: every, updated_at: at(4) };
     store.save_service(&Project::DEFAULT, image.clone()).await.unwrap();

@@ -54,6 +54,7 @@ fn hostile() -> WorkerRow {
         is_draining: true,
         peer: String::new(),
         replaced: Vec::new(),
+        secret: None,
         registered_at: Timestamp(i64::MIN),
         beat_at: Timestamp(i64::MAX),
     }

@@ -3,6 +3,7 @@
 
 mod bad_rows;
 mod crashes;
+mod encryption;
 mod groups;
 mod many;
 mod opening;

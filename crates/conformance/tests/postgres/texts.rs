@@ -46,6 +46,7 @@ fn texts_of_any_characters_come_back() {
             is_draining: false,
             peer: String::new(),
             replaced: Vec::new(),
+            secret: None,
             registered_at: Timestamp(0),
             beat_at: Timestamp(0),
         };

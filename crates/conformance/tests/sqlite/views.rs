@@ -498,6 +498,7 @@ fn a_worker_is_online_for_as_long_as_the_settings_of_the_server_say() {
             is_draining: false,
             peer: String::new(),
             replaced: Vec::new(),
+            secret: None,
             registered_at: now,
             beat_at: Timestamp(now.0 - ms),
         };

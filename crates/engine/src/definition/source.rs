@@ -28,8 +28,12 @@ const YAML_NODES: usize = 250_000;
 
 /// The bytes that the values of a text may take. A plan takes as much again, so long texts may not be as dense as bodies.
 pub(super) fn tree_bytes(text: &str) -> usize {
-    let short = text.len().saturating_mul(SHORT_TREE_TIMES).max(SHORT_TREE_BYTES);
-    limits::TREE_BYTES.min(short)
+    dense_bytes(text.len()).max(SHORT_TREE_BYTES)
+}
+
+/// The bytes that the values of a text of this length may take without aliases.
+pub(super) fn dense_bytes(text_bytes: usize) -> usize {
+    limits::TREE_BYTES.min(text_bytes.saturating_mul(SHORT_TREE_TIMES))
 }
 
 /// Reads a definition's text. JSON that is slightly off (a comment, a trailing comma) may still be YAML.

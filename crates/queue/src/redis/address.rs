@@ -9,8 +9,7 @@ use windlass_engine::project::Project;
 
 use super::RedisError;
 
-const ADDRESS_FORMS: &str =
-    "write redis://host:6379, redis://user:password@host:6379/database or redis+unix:///path/of/socket";
+const ADDRESS_FORMS: &str = "write redis://host:6379, redis://user:password@host:6379/database, rediss:// for TLS, or redis+unix:///path/of/socket";
 /// Bytes of a key prefix.
 const PREFIX_MAX: usize = 200;
 
@@ -18,6 +17,9 @@ const PREFIX_MAX: usize = 200;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedisAddress {
     place: String,
+    is_encrypted: bool,
+    /// The file of the authorities that are trusted instead of those of the system.
+    ca: Option<String>,
     database: i64,
     /// The prefix in the address.
     prefix: Arc<str>,
@@ -38,16 +40,23 @@ impl RedisAddress {
     pub(super) fn prefix(&self) -> Arc<str> {
         self.keys.clone()
     }
+
+    pub(super) fn ca(&self) -> Option<&str> {
+        self.ca.as_deref()
+    }
 }
 
 impl fmt::Display for RedisAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "redis://{}", self.place)?;
+        write!(f, "{}://{}", if self.is_encrypted { "rediss" } else { "redis" }, self.place)?;
         if self.database != 0 {
             write!(f, "/{}", self.database)?;
         }
-        if !self.prefix.is_empty() {
-            write!(f, "?prefix={}", self.prefix)?;
+        let prefix = Some(&*self.prefix).filter(|prefix| !prefix.is_empty());
+        let parts = [("prefix", prefix), ("ca", self.ca())].into_iter();
+        let parts = parts.filter_map(|(name, value)| Some((name, value?)));
+        for (mark, (name, value)) in ['?', '&'].into_iter().zip(parts) {
+            write!(f, "{mark}{name}={value}")?;
         }
         Ok(())
     }
@@ -59,25 +68,26 @@ pub(super) fn read(text: &str) -> Result<(RedisAddress, ConnectionInfo), RedisEr
         return Err(RedisError::new(format!("the address is not one of Redis: {ADDRESS_FORMS}")));
     };
     match url.scheme() {
-        "redis" | "redis+unix" => {}
-        "rediss" => {
-            return Err(RedisError::new(
-                "this release does not encrypt connections to Redis: write redis:// and reach it over a private \
-                 network or a tunnel",
-            ));
-        }
+        "redis" | "rediss" | "redis+unix" => {}
         _ => return Err(RedisError::new(format!("the address is not one of Redis: {ADDRESS_FORMS}"))),
     }
-    let is_socket = url.scheme() == "redis+unix";
-    let (mut prefix, mut kept) = (String::new(), Vec::new());
+    let (is_socket, is_encrypted) = (url.scheme() == "redis+unix", url.scheme() == "rediss");
+    if url.fragment().is_some() {
+        return Err(RedisError::new(format!("the address has a `#`: leave it out and {ADDRESS_FORMS}")));
+    }
+    let (mut prefix, mut ca, mut kept) = (String::new(), None, Vec::new());
     for (name, value) in url.query_pairs() {
         match &*name {
             "prefix" => prefix = value.into_owned(),
+            "ca" if is_encrypted && !value.is_empty() => ca = Some(value.into_owned()),
             "db" | "user" | "pass" if is_socket => kept.push((name.into_owned(), value.into_owned())),
             other => {
                 let shown: String = other.chars().take(40).collect();
-                let allowed =
-                    if is_socket { "`prefix`, `db`, `user` and `pass` are" } else { "only `prefix` is" };
+                let allowed = match (is_socket, is_encrypted) {
+                    (true, _) => "`prefix`, `db`, `user` and `pass` are",
+                    (false, true) => "`prefix` and `ca` (a PEM file) are",
+                    (false, false) => "only `prefix` is",
+                };
                 return Err(RedisError::new(format!(
                     "`{shown}` is no part of an address of Redis: after the question mark {allowed} allowed"
                 )));
@@ -96,11 +106,14 @@ pub(super) fn read(text: &str) -> Result<(RedisAddress, ConnectionInfo), RedisEr
     })?;
     let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
     let place = match info.addr() {
-        ConnectionAddr::Tcp(host, port) => format!("{host}:{port}"),
+        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+            format!("{host}:{port}")
+        }
         other => other.to_string(),
     };
     let prefix: Arc<str> = prefix.into();
-    let address = RedisAddress { place, database: settings.db(), prefix: prefix.clone(), keys: prefix };
+    let database = settings.db();
+    let address = RedisAddress { place, is_encrypted, ca, database, prefix: prefix.clone(), keys: prefix };
     Ok((address, info.set_redis_settings(settings)))
 }
 
@@ -121,6 +134,8 @@ mod tests {
         assert_eq!(shown("redis://cache.example"), "redis://cache.example:6379");
         assert_eq!(shown("redis://me:secret@cache.example:7000/3"), "redis://cache.example:7000/3");
         assert_eq!(shown("redis://h?prefix=a:"), "redis://h:6379?prefix=a:");
+        assert_eq!(shown("rediss://me:secret@h:6380?ca=/ca.pem"), "rediss://h:6380?ca=/ca.pem");
+        assert_eq!(shown("rediss://h?ca=/ca.pem&prefix=a:"), "rediss://h:6379?prefix=a:&ca=/ca.pem");
         assert_eq!(shown("redis+unix:///run/redis.sock?db=2&pass=secret"), "redis:///run/redis.sock/2");
         assert!(!format!("{:?}", read("redis://me:secret@h").unwrap().0).contains("secret"));
     }
@@ -141,7 +156,8 @@ mod tests {
         {
             assert!(refused(text).contains("redis://"), "{text}: {}", refused(text));
         }
-        assert!(refused("rediss://h").contains("does not encrypt"));
+        assert!(refused("rediss://h#insecure").contains("`#`"));
+        assert!(refused("redis://h?ca=/ca.pem").contains("`ca` is no part"));
         let slip = refused("redis://me:secret@h?perfix=x");
         assert!(slip.contains("`perfix`") && !slip.contains("secret"), "{slip}");
         assert!(refused("redis://h?protocol=2").contains("`protocol`"));

@@ -1,5 +1,6 @@
 //! The connection against a real server.
 
+mod encryption;
 mod window;
 
 use std::sync::{Arc, Mutex};

@@ -49,14 +49,8 @@ impl AddressPolicy {
         let url = Url::parse(text).map_err(|error| {
             named(&format!("{error}; write it as http://host:port", error = error.to_string().to_lowercase()))
         })?;
-        match url.scheme() {
-            "http" => {}
-            "https" => {
-                return Err(named(
-                    "https to workers is not supported yet: register an http:// URL or put a proxy beside the server",
-                ));
-            }
-            _ => return Err(named("only http can be called: write it as http://host:port")),
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(named("only http and https can be called: write it as http://host:port"));
         }
         if !url.username().is_empty() || url.password().is_some() {
             return Err(named("has a user or a password: leave them out"));

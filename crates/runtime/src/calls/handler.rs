@@ -91,6 +91,7 @@ impl Calls {
                     is_draining: false,
                     peer: String::new(),
                     replaced: Vec::new(),
+                    secret: None,
                     registered_at: now,
                     beat_at: now,
                 };

@@ -23,10 +23,13 @@ use windlass_engine::limits::SHARED_BYTES;
 use windlass_engine::params::Params;
 use windlass_engine::retry::{DeliveryProgress, Fault, FaultKind};
 use windlass_engine::text::excerpt;
+use windlass_tls::rustls::ClientConfig;
 
 use super::address::AddressPolicy;
 use super::answer::{WorkerAnswer, read_answer, read_retry_after};
+use super::signature::sign;
 use super::{CallLimit, failed, failed_for_good};
+use crate::Settings;
 use crate::body_budget::{BodyMemory, NoBodyMemory};
 use crate::calls::Calls;
 use crate::calls::log::Log;
@@ -45,17 +48,18 @@ pub(super) const ANSWER_BYTES_MAX: usize = SHARED_BYTES;
 const LARGE_BYTES: usize = 256 << 10;
 
 /// A client without redirects and proxies, which connects to allowed addresses only.
-pub(super) fn client(policy: AddressPolicy, idle_max: usize) -> Client {
+pub(super) fn client(settings: &Settings) -> Client {
     Client::builder()
-        .dns_resolver(policy)
+        .tls_backend_preconfigured(ClientConfig::clone(&settings.worker_tls))
+        .dns_resolver(AddressPolicy::of(settings))
         .redirect(redirect::Policy::none())
         .no_proxy()
         .connect_timeout(CONNECT)
         .pool_idle_timeout(IDLE)
-        .pool_max_idle_per_host(idle_max)
+        .pool_max_idle_per_host(settings.worker_calls_max)
         .user_agent(concat!("windlass/", env!("CARGO_PKG_VERSION")))
         .build()
-        .expect("a client without certificates has nothing to read that could be missing")
+        .expect("the configuration of TLS is of the version that the client uses")
 }
 
 /// An answer as it came.
@@ -156,7 +160,13 @@ impl Calls {
             }
         };
         let call = self.grants().signed(spec.run, spec.fence);
-        let request = self.state().client.post(url).headers(headers(spec, limit, call)).body(body);
+        let mut headers = headers(spec, limit, call);
+        if let Some(secret) = worker.secret.clone().or_else(|| self.service_secret(&spec.service)) {
+            let signed = sign(&secret, &delivery_id(spec), self.clock().wall(), &body);
+            let unsigned = |reason| failed_for_good(FaultKind::Error, format!("worker `{id}`: {reason}"));
+            headers.extend(signed.map_err(unsigned)?);
+        }
+        let request = self.state().client.post(url).headers(headers).body(body);
         let response = match request.send().await {
             Ok(response) => response,
             Err(error) if error.is_connect() => {
@@ -271,6 +281,11 @@ fn headers(spec: &CallSpec, limit: CallLimit, call: String) -> HeaderMap {
     });
     let content = (CONTENT_TYPE, HeaderValue::from_static("application/json"));
     named.chain([content]).collect()
+}
+
+/// The id of one delivery in its signature: another one for each attempt.
+fn delivery_id(spec: &CallSpec) -> String {
+    format!("{}_{}", spec.run, spec.fence)
 }
 
 fn escaped(text: &str, is_plain: impl Fn(u8) -> bool) -> String {

@@ -7,18 +7,25 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore as Gate;
 use uuid::Uuid;
+use windlass_conformance::certificates::TestAuthority;
+use windlass_conformance::test_directory::TestDirectory;
 use windlass_engine::counter::{Fence, Visit};
 use windlass_engine::id::RunId;
 use windlass_engine::params::Params;
 use windlass_engine::path::NodePath;
 use windlass_engine::plan::Priority;
 use windlass_engine::retry::{Delivery, DeliveryProgress};
+use windlass_engine::time::Timestamp;
+use windlass_store::service::ServiceSettings;
+use windlass_store::signing::SigningSecret;
 use windlass_store::worker::WorkerRow;
 use windlass_store::{Memory, Store};
+use windlass_tls::{ClientTls, ServerTls, ServerTlsFiles};
 
+use super::service::SecretChange;
 use super::*;
 use crate::Runtime;
-use double::{Double, answer, double};
+use double::{Double, answer, double, double_over};
 
 pub(super) async fn server(settings: Settings) -> Runtime {
     let store: Arc<dyn Store> = Arc::new(Memory::new());
@@ -67,6 +74,7 @@ async fn register_row(runtime: &Runtime, id: &str, url: String, change: impl FnO
         is_draining: false,
         peer: String::new(),
         replaced: Vec::new(),
+        secret: None,
         registered_at: now,
         beat_at: now,
     };
@@ -129,6 +137,66 @@ async fn a_worker_is_asked_as_documented_and_its_result_is_taken() {
     assert_eq!(asked.header("content-type"), "application/json");
     let deadline: i64 = asked.header("windlass-deadline").parse().unwrap();
     assert!((20_000..25_000).contains(&(deadline - before.0)), "{deadline}");
+}
+
+#[tokio::test]
+async fn a_worker_with_https_is_called_if_its_authority_is_trusted() {
+    let (authority, directory) = (TestAuthority::new(), TestDirectory::create());
+    let (cert, key) = authority.sign(&["127.0.0.1"]).write(directory.path());
+    let ca = authority.write(directory.path());
+    let tls = ServerTls::open(ServerTlsFiles { cert, key, client_ca: None }).unwrap().current();
+    let worker = double_over(Some(tls), |_| async { answer(200, r#"{"result": 1}"#) }).await;
+    let trusting = |ca| Arc::new(ClientTls { ca, identity: None }.config().unwrap());
+
+    let runtime = server(Settings { worker_tls: trusting(Some(ca)), ..Settings::default() }).await;
+    register(&runtime, "w", worker.url()).await;
+    let reported = call(&runtime, &spec(Exec::Http)).await;
+    assert_eq!(reported.outcome, CallOutcome::Done(Arc::new(json!(1))));
+
+    let runtime = server(Settings { worker_tls: trusting(None), ..Settings::default() }).await;
+    register(&runtime, "w", worker.url()).await;
+    let reported = call(&runtime, &spec(Exec::Http)).await;
+    let fault = fault(&reported);
+    assert!(fault.message.contains("certificate"), "{}", fault.message);
+    assert_eq!(fault.delivery.progress, DeliveryProgress::NotSent);
+}
+
+#[tokio::test]
+async fn calls_are_signed_under_the_secret_of_the_worker_or_of_its_service() {
+    let (runtime, mut worker) = with_answer(answer(200, "{}")).await;
+    let spec = spec(Exec::Http);
+    call(&runtime, &spec).await;
+    assert_eq!(worker.asked.recv().await.unwrap().header("webhook-signature"), "");
+
+    let secret = |text: &str| signature::read_secret(text).unwrap();
+    let of_service = secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
+    let (calls, change) = (runtime.calls(), SecretChange::Set(of_service.clone()));
+    calls.set_service("transform".to_owned(), ServiceSettings::default(), change).await.unwrap();
+    call(&runtime, &spec).await;
+    let asked = worker.asked.recv().await.unwrap();
+    assert_eq!(asked.header("webhook-id"), format!("{}_4", spec.run));
+    let by_service = asked.header("webhook-signature").to_owned();
+    assert!(by_service.starts_with("v1,"), "{by_service}");
+    let sent: i64 = asked.header("webhook-timestamp").parse().unwrap();
+    let body = br#"{"input":{"text":"hi"},"params":{"op":"upper"}}"#;
+    let signed = |secret: &SigningSecret, id: &str, sent: i64| {
+        signature::sign(secret, id, Timestamp(sent * 1_000), body).unwrap()["webhook-signature"].clone()
+    };
+    assert_eq!(signed(&of_service, asked.header("webhook-id"), sent), by_service);
+
+    // A change of other settings keeps the secret.
+    let changed = ServiceSettings { calls_max: Some(9), ..ServiceSettings::default() };
+    calls.set_service("transform".to_owned(), changed, SecretChange::Keep).await.unwrap();
+    call(&runtime, &spec).await;
+    assert_ne!(worker.asked.recv().await.unwrap().header("webhook-signature"), "");
+
+    // The worker's own secret counts more.
+    let own = secret("whsec_c2VjcmV0LW9mLWEtcm90YXRlZC1lbmRwb2ludA==");
+    register_row(&runtime, "w", worker.url(), |row| WorkerRow { secret: Some(own.clone()), ..row }).await;
+    call(&runtime, &spec).await;
+    let asked = worker.asked.recv().await.unwrap();
+    let sent: i64 = asked.header("webhook-timestamp").parse().unwrap();
+    assert_eq!(signed(&own, asked.header("webhook-id"), sent), asked.header("webhook-signature"));
 }
 
 #[tokio::test]

@@ -125,6 +125,7 @@ mod tests {
             is_draining: false,
             peer: String::new(),
             replaced: Vec::new(),
+            secret: None,
             registered_at: Timestamp(registered_at),
             beat_at: Timestamp(beat_at),
         }

@@ -24,6 +24,8 @@ const INLINE_EVENTS: usize = 1_000;
 const SHORT_MAX: u32 = 3;
 /// A snapshot is made no more often than every so many events.
 const SNAPSHOT_EVENTS: u64 = 2_000;
+/// Bytes of a snapshot that are read in about the time in which an event is folded.
+const BYTES_PER_EVENT: u64 = 50;
 
 /// A run in memory, as of its last entry that this server knows.
 pub(crate) struct CachedRun {
@@ -33,8 +35,26 @@ pub(crate) struct CachedRun {
     pub(crate) flow: FlowId,
     /// Entries in its journal.
     pub(crate) len: Seq,
-    /// Events before the newest snapshot.
-    snapped: u64,
+    last_snapshot: LastSnapshot,
+}
+
+/// The newest snapshot of a run.
+#[derive(Debug, Clone, Copy, Default)]
+struct LastSnapshot {
+    /// Events before it.
+    n_events: u64,
+    n_bytes: usize,
+}
+
+impl LastSnapshot {
+    /// Whether it is time for the next one. Each snapshot follows at least as many events as came before the last one,
+    /// so all of them together cost about as much as the journal. While it is quicker to read the events than a large
+    /// snapshot, none is made: its write would hold up the commits of other runs.
+    fn is_outgrown(self, n_events: u64) -> bool {
+        let n_bytes = u64::try_from(self.n_bytes).unwrap_or(u64::MAX);
+        let due_after = SNAPSHOT_EVENTS.max(self.n_events).max(n_bytes / BYTES_PER_EVENT);
+        n_events.saturating_sub(self.n_events) >= due_after
+    }
 }
 
 impl CachedRun {
@@ -46,19 +66,18 @@ impl CachedRun {
             projection: Projection::default(),
             flow,
             len: Seq::ZERO,
-            snapped: 0,
+            last_snapshot: LastSnapshot::default(),
         }
     }
 
-    /// A snapshot to be stored beside the journal, when that is long enough: each snapshot follows at least as many
-    /// events as came before the last one, so all of them together cost about as much as the journal.
+    /// A snapshot to be stored beside the journal, when that is long enough.
     pub(crate) fn snapshot(&mut self) -> Option<Vec<u8>> {
-        let since = self.run.length.saturating_sub(self.snapped);
-        if since < SNAPSHOT_EVENTS.max(self.snapped) || self.run.status.is_ended() {
+        if self.run.status.is_ended() || !self.last_snapshot.is_outgrown(self.run.length) {
             return None;
         }
-        self.snapped = self.run.length;
-        Some(journal::encode_snapshot(&self.run))
+        let bytes = journal::encode_snapshot(&self.run);
+        self.last_snapshot = LastSnapshot { n_events: self.run.length, n_bytes: bytes.len() };
+        Some(bytes)
     }
 }
 
@@ -66,7 +85,7 @@ impl CachedRun {
 struct Folded {
     run: Run,
     len: Seq,
-    snapped: u64,
+    last_snapshot: LastSnapshot,
 }
 
 impl Runs {
@@ -78,9 +97,10 @@ impl Runs {
     /// A run as it is stored; `None` = there is no such run.
     pub(crate) async fn load(&self, run: RunId) -> Result<Option<Box<CachedRun>>, RuntimeError> {
         let Some((row, plan, folded)) = self.fold(run, None).await? else { return Ok(None) };
-        let Folded { run: state, len, snapped } = folded;
+        let Folded { run: state, len, last_snapshot } = folded;
         let projection = Projection::resume(&plan, &state, &row.projection);
-        Ok(Some(Box::new(CachedRun { run: state, plan, projection, flow: row.origin.flow, len, snapped })))
+        let flow = row.origin.flow;
+        Ok(Some(Box::new(CachedRun { run: state, plan, projection, flow, len, last_snapshot })))
     }
 
     /// A run as it is stored now.
@@ -128,7 +148,8 @@ impl Runs {
         from_snapshot: bool,
     ) -> Result<Folded, RuntimeError> {
         let unreadable = |reason: String| RuntimeError::Journal { run: id, reason };
-        let mut folded = Folded { run: Run::new(id), len: Seq::ZERO, snapped: 0 };
+        let last_snapshot = LastSnapshot::default();
+        let mut folded = Folded { run: Run::new(id), len: Seq::ZERO, last_snapshot };
         let mut since = if from_snapshot { Since::Snapshot } else { Since::Entry(Seq::ZERO) };
         while folded.len < upto {
             let part = self.store().journal(self.project(), id, since, ENTRIES).await?;
@@ -140,7 +161,9 @@ impl Runs {
                         return Box::pin(self.replay(id, plan, upto, false)).await;
                     }
                 }
-                (folded.len, folded.snapped) = (snapshot.seq, folded.run.length);
+                folded.len = snapshot.seq;
+                folded.last_snapshot =
+                    LastSnapshot { n_events: folded.run.length, n_bytes: snapshot.bytes.len() };
             }
             let n = part.entries.len();
             let mut expected = folded.len;
@@ -182,4 +205,21 @@ async fn fold_entries(
     }
     let _permit = runs.ctx().long_work.read().await;
     aside(fold).await.ok_or(RuntimeError::Broken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_snapshot_is_made_again_only_after_as_many_events_as_are_read_in_its_time() {
+        let after = |n_events, n_bytes| {
+            let last = LastSnapshot { n_events, n_bytes };
+            (0..1_000_000).find(|since| last.is_outgrown(n_events + since)).unwrap()
+        };
+        assert_eq!(after(0, 0), 2_000);
+        assert_eq!(after(2_000, 90_000), 2_000);
+        assert_eq!(after(64_000, 90_000), 64_000);
+        assert_eq!(after(2_000, 8_600_000), 172_000, "the state of a fan of 100,000 branches");
+    }
 }

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use serde_json::Value;
 use uuid::Uuid;
-use windlass_engine::definition::{Compiled, Strictness, compile};
+use windlass_engine::definition::{Compiled, Strictness, compile, plan_bytes};
 use windlass_engine::id::{FlowId, VersionId};
 use windlass_engine::plan::{Called, Plan};
 use windlass_engine::problem::Problem;
@@ -19,8 +20,9 @@ use crate::runs::{Runs, VersionChoiceError};
 
 /// Bytes from which on a definition is compiled aside.
 const LONG: usize = 32 << 10;
-/// Plans kept at once.
+/// Plans kept at once, and the bytes that they take, as an upper estimate.
 const PLANS_MAX: usize = 1_000;
+const PLAN_BYTES_MAX: usize = 128 << 20;
 
 /// A flow to be made.
 #[derive(Debug, Clone, Default)]
@@ -90,21 +92,32 @@ impl From<VersionChoiceError> for CalledFlowError {
 /// Plans that were compiled, the latest ones kept.
 #[derive(Default)]
 pub(crate) struct Plans {
-    compiled: RwLock<HashMap<VersionId, Arc<Plan>>>,
+    compiled: RwLock<CompiledPlans>,
+}
+
+#[derive(Default)]
+struct CompiledPlans {
+    plans: HashMap<VersionId, Arc<Plan>>,
+    /// The bytes of all plans, as an upper estimate.
+    n_bytes: usize,
 }
 
 impl Plans {
     fn find(&self, version: VersionId) -> Option<Arc<Plan>> {
-        self.compiled.read().unwrap_or_else(PoisonError::into_inner).get(&version).cloned()
+        self.compiled.read().unwrap_or_else(PoisonError::into_inner).plans.get(&version).cloned()
     }
 
-    fn keep(&self, version: VersionId, plan: &Arc<Plan>) {
+    /// Keeps the plan of a definition with so many bytes of text.
+    fn keep(&self, version: VersionId, plan: &Arc<Plan>, text_bytes: usize) {
+        let n_bytes = plan_bytes(text_bytes);
         let mut compiled = self.compiled.write().unwrap_or_else(PoisonError::into_inner);
-        if compiled.len() >= PLANS_MAX {
+        if compiled.plans.len() >= PLANS_MAX || compiled.n_bytes.saturating_add(n_bytes) > PLAN_BYTES_MAX {
             // Runs in memory hold their own; the others are compiled again.
-            compiled.clear();
+            *compiled = CompiledPlans::default();
         }
-        compiled.insert(version, plan.clone());
+        if compiled.plans.insert(version, plan.clone()).is_none() {
+            compiled.n_bytes = compiled.n_bytes.saturating_add(n_bytes);
+        }
     }
 }
 
@@ -135,13 +148,13 @@ impl Runs {
         flow: FlowChoice,
         version: Option<VersionSpec>,
     ) -> Result<Publishing, PublishError> {
-        let (mut draft, mut warnings, mut plan) = (None, Vec::new(), None);
+        let (mut draft, mut warnings, mut plan, mut text_bytes) = (None, Vec::new(), None, 0);
         if let Some(version) = version {
             let (compiled, definition) = compiled(version.definition, version.strictness).await;
             let (Some(made), Some(form)) = (compiled.plan, compiled.form) else {
                 return Err(PublishError::Problems(compiled.problems));
             };
-            (plan, warnings) = (Some(made), compiled.problems);
+            (plan, warnings, text_bytes) = (Some(made), compiled.problems, definition.len());
             draft = Some(VersionDraft {
                 id: VersionId::new(Uuid::now_v7()),
                 number: version.number,
@@ -155,7 +168,7 @@ impl Runs {
         let publication = Publication { flow, version: draft, now: self.clock().now() };
         let published = self.store().publish(self.project(), publication).await?;
         if let Some((plan, (version, _))) = plan.as_ref().zip(published.version) {
-            self.state().plans.keep(version, plan);
+            self.state().plans.keep(version, plan, text_bytes);
         }
         Ok(Publishing { published, warnings })
     }
@@ -183,20 +196,45 @@ impl Runs {
             return Err(StoreError::Refused(windlass_store::Refusal::UnknownVersion(version)).into());
         };
         // A published definition is read leniently: a later release may know more problems.
-        let (compiled, _) = compiled(row.definition, Strictness::Lenient).await;
+        let (compiled, definition) = compiled(row.definition, Strictness::Lenient).await;
         let plan = compiled.plan.ok_or(RuntimeError::Definition(compiled.problems))?;
-        self.state().plans.keep(version, &plan);
+        self.state().plans.keep(version, &plan, definition.len());
         Ok(plan)
     }
 }
 
-/// Compiles a definition, and gives its text back; a long one on a blocking thread.
+/// Compiles a definition, without its values, and gives its text back; a long one on a blocking thread.
 async fn compiled(definition: String, strictness: Strictness) -> (Compiled, String) {
     let is_short = definition.len() < LONG;
-    let compile = move || (compile(&definition, strictness), definition);
+    let compile = move || {
+        // The plan has all that is needed of the values; this thread built them, and frees them at once.
+        let compiled = Compiled { definition: Value::Null, ..compile(&definition, strictness) };
+        (compiled, definition)
+    };
     if is_short {
         return compile();
     }
     let aside = tokio::task::spawn_blocking(compile);
     aside.await.expect("compiling never panics, and the server does not stop while it is asked")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_of_dense_definitions_do_not_fill_the_memory() {
+        const FLOW: &str = r#"{"start": "a", "nodes": {"a": {"service": "s"}}}"#;
+        let plan = compile(FLOW, Strictness::Strict).plan.unwrap();
+        let plans = Plans::default();
+        let kept = |text_bytes: usize| {
+            for n in 0..100 {
+                plans.keep(VersionId::new(Uuid::from_u128(n)), &plan, text_bytes);
+            }
+            plans.compiled.read().unwrap().plans.len()
+        };
+        assert_eq!(kept(FLOW.len()), 100);
+        assert!(kept(4 << 20) <= 8);
+        assert!(plans.find(VersionId::new(Uuid::from_u128(99))).is_some());
+    }
 }

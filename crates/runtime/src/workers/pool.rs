@@ -11,6 +11,7 @@ use std::ops::Bound;
 use tokio::sync::oneshot;
 use windlass_engine::plan::Priority;
 use windlass_engine::time::Timestamp;
+use windlass_store::signing::SigningSecret;
 use windlass_store::worker::{WorkerBeat, WorkerRow};
 
 use crate::wait_queue::WaitQueue;
@@ -56,6 +57,8 @@ pub(super) struct WorkerRequest {
 pub(crate) struct ChosenWorker {
     pub(crate) id: String,
     pub(crate) url: String,
+    /// The secret that it gave.
+    pub(crate) secret: Option<SigningSecret>,
 }
 
 /// Why a call gets no worker, now or later.
@@ -368,7 +371,8 @@ impl WorkerPool {
             service.last.clone_from(&id);
             entry.begin(name);
             entry.chosen = self.n_choices;
-            let chosen = ChosenWorker { id: id.clone(), url: entry.row.url.clone() };
+            let WorkerRow { url, secret, .. } = &entry.row;
+            let chosen = ChosenWorker { id: id.clone(), url: url.clone(), secret: secret.clone() };
             self.working.insert(ticket, BusyCall { worker: id, service: name.to_owned() });
             // A caller that no longer listens is about to return the ticket.
             let _ = waiter.reply_to.send(Ok(chosen));

@@ -25,6 +25,7 @@ fn row(runtime: &Runtime, id: &str, service: &str) -> WorkerRow {
         is_draining: false,
         peer: String::new(),
         replaced: Vec::new(),
+        secret: None,
         registered_at: now,
         beat_at: now,
     }

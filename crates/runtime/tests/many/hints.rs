@@ -102,6 +102,7 @@ async fn a_worker_that_registers_with_one_server_is_known_to_all() {
         is_draining: false,
         peer: String::new(),
         replaced: Vec::new(),
+        secret: None,
         registered_at: now,
         beat_at: now,
     };

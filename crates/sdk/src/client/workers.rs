@@ -22,6 +22,9 @@ pub struct Registration {
     /// `http`, `async` (pulls) or `local`.
     #[serde(rename = "type")]
     pub kind: String,
+    /// The secret under which the server signs its calls: `whsec_` and 24 to 64 bytes as base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
 }
 
 #[derive(Serialize)]

@@ -1,6 +1,8 @@
 //! Services, and their settings.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::ToSchema;
 
 use super::{RunPriority, Time};
@@ -26,6 +28,9 @@ pub struct ServiceInfo {
     /// The class of a call whose node has none. Absent = that of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<RunPriority>,
+    /// Whether calls to its push workers are signed under a secret of the service.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_signed: bool,
     /// Demand: jobs that wait for a worker, at most 10,000 counted, and calls that wait for a push worker of this server.
     #[serde(default)]
     pub n_waiting: u64,
@@ -45,7 +50,7 @@ pub struct ServiceInfo {
 
 /// All settings of a service: an absent field removes its setting. They apply to runs that are started
 /// from now on; `calls_max` applies at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceChange {
     /// 100 to 86,400,000.
@@ -62,4 +67,50 @@ pub struct ServiceChange {
     pub calls_max: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<RunPriority>,
+    /// The secret under which calls to push workers are signed: `whsec_` and 24 to 64 bytes as base64. Absent = as before,
+    /// null = none. No answer has it.
+    #[serde(default, skip_serializing_if = "SecretChange::is_keep")]
+    #[schema(value_type = Option<String>)]
+    pub secret: SecretChange,
+}
+
+/// A change of a secret that nothing shows.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub enum SecretChange {
+    #[default]
+    Keep,
+    Remove,
+    Set(String),
+}
+
+impl SecretChange {
+    fn is_keep(&self) -> bool {
+        *self == SecretChange::Keep
+    }
+}
+
+impl fmt::Debug for SecretChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SecretChange::Keep => "Keep",
+            SecretChange::Remove => "Remove",
+            SecretChange::Set(_) => "Set",
+        })
+    }
+}
+
+impl Serialize for SecretChange {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            SecretChange::Keep | SecretChange::Remove => serializer.serialize_none(),
+            SecretChange::Set(secret) => serializer.serialize_some(secret),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for SecretChange {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let given = Option::<String>::deserialize(deserializer)?;
+        Ok(given.map_or(SecretChange::Remove, SecretChange::Set))
+    }
 }

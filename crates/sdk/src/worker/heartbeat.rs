@@ -27,6 +27,7 @@ impl WorkerRegistration {
         services: &Services,
         slots: Arc<Slots>,
         pull: bool,
+        secret: Option<String>,
     ) -> Self {
         let kind = if url.is_none() && pull { "async" } else { "http" };
         let mut names: Vec<String> = services.names().map(str::to_owned).collect();
@@ -38,6 +39,7 @@ impl WorkerRegistration {
             queues: services.queues.keys().filter(|_| pull).cloned().collect(),
             capacity: None,
             kind: kind.to_owned(),
+            secret,
         };
         WorkerRegistration { fixed, slots }
     }

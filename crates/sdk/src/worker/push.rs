@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Services;
 use super::handler::{CallLogger, HandlerOutcome, ServiceCall};
+use super::signature::SignatureCheck;
 use super::slots::Slots;
 use crate::contract::WorkerLogLine;
 
@@ -30,6 +31,11 @@ const WAITING_PER_SLOT: usize = 16;
 pub async fn bind(url: &str) -> io::Result<(TcpListener, String)> {
     let wrong = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
     let mut url = Url::parse(url).map_err(|error| wrong(format!("`{url}` is no address: {error}")))?;
+    if url.scheme() != "http" {
+        return Err(wrong(format!(
+            "`{url}` cannot be served: write http://, and put a proxy in front for https"
+        )));
+    }
     let host = url.host_str().map(|host| host.trim_matches(['[', ']']).to_owned());
     let Some(host) = host else { return Err(wrong(format!("`{url}` names no host"))) };
     let port = url.port_or_known_default().unwrap_or(0);
@@ -51,15 +57,17 @@ pub async fn bind(url: &str) -> io::Result<(TcpListener, String)> {
 pub(super) struct PushState {
     services: Services,
     slots: Arc<Slots>,
+    signatures: SignatureCheck,
     waiting_max: usize,
     /// Calls that are here now, those that wait included.
     n_here: AtomicUsize,
 }
 
 impl PushState {
-    pub(super) fn new(services: Services, slots: Arc<Slots>) -> Self {
+    pub(super) fn new(services: Services, slots: Arc<Slots>, signatures: SignatureCheck) -> Self {
         PushState {
             services,
+            signatures,
             waiting_max: slots.max().saturating_mul(WAITING_PER_SLOT),
             slots,
             n_here: AtomicUsize::new(0),
@@ -115,6 +123,11 @@ async fn exec(
     headers: HeaderMap,
     body: axum::body::Bytes,
 ) -> PushResponse {
+    if let Err(refusal) = push.signatures.check(&headers, &body) {
+        // A retry can help: a secret is replaced at the server and at its workers one after the other.
+        let body = json!({ "error": refusal.to_string(), "retryable": true });
+        return (StatusCode::UNAUTHORIZED, Json(body));
+    }
     let Some(handler) = push.services.of_service(&service) else {
         let known = push.services.names().collect::<Vec<_>>().join(", ");
         return error(
@@ -219,6 +232,7 @@ mod tests {
     async fn malformed_addresses_are_refused() {
         assert!(bind("localhost").await.is_err());
         assert!(bind("mailto:ann").await.is_err());
+        assert!(bind("https://localhost:0").await.unwrap_err().to_string().contains("put a proxy"));
     }
 
     #[test]

@@ -46,10 +46,10 @@ impl ConnectionRoom {
         let place = ConnectionPlace {
             _permit: permit,
             idle: self.idle.clone(),
-            ticket: Mutex::new(None),
+            use_state: Mutex::new(PlaceUse { n_requests: 0, idle: None }),
             closed: CancellationToken::new(),
         };
-        place.rest();
+        place.use_state().idle = Some(place.idle.add(place.closed.clone()));
         Arc::new(place)
     }
 
@@ -82,14 +82,15 @@ impl IdleConnections {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, closed: CancellationToken) -> u64 {
+    fn add(&self, closed: CancellationToken) -> (u64, Instant) {
+        let now = Instant::now();
         let mut state = self.lock();
         state.last_ticket += 1;
         let ticket = state.last_ticket;
-        state.oldest_first.insert(ticket, (Instant::now(), closed));
+        state.oldest_first.insert(ticket, (now, closed));
         drop(state);
         self.became_idle.notify_one();
-        ticket
+        (ticket, now)
     }
 
     fn remove(&self, ticket: u64) {
@@ -122,33 +123,50 @@ impl IdleConnections {
 pub(super) struct ConnectionPlace {
     _permit: OwnedSemaphorePermit,
     idle: Arc<IdleConnections>,
-    /// Its number among the idle ones; `None` while a request is at work.
-    ticket: Mutex<Option<u64>>,
+    use_state: Mutex<PlaceUse>,
     /// Canceled when another connection gets the place.
     pub(super) closed: CancellationToken,
+}
+
+/// The use of a place at this moment.
+struct PlaceUse {
+    /// Requests at work; HTTP/2 has several at once.
+    n_requests: usize,
+    /// Its number among the idle ones and the time since when; `None` while a request is at work.
+    idle: Option<(u64, Instant)>,
 }
 
 impl ConnectionPlace {
     /// Marks the connection as busy until the mark is dropped.
     pub(super) fn begin_request(self: &Arc<Self>) -> BusyConnection {
-        if let Some(ticket) = self.ticket().take() {
+        let mut now = self.use_state();
+        now.n_requests += 1;
+        if let Some((ticket, _)) = now.idle.take() {
             self.idle.remove(ticket);
         }
         BusyConnection(self.clone())
     }
 
-    fn rest(&self) {
-        *self.ticket() = Some(self.idle.add(self.closed.clone()));
+    /// Waits until there was no request for as long as this.
+    pub(super) async fn idle_for(&self, at_least: Duration) {
+        loop {
+            let since = self.use_state().idle.map(|(_, since)| since);
+            let until = since.unwrap_or_else(Instant::now) + at_least;
+            if since.is_some() && until <= Instant::now() {
+                return;
+            }
+            tokio::time::sleep_until(until).await;
+        }
     }
 
-    fn ticket(&self) -> MutexGuard<'_, Option<u64>> {
-        self.ticket.lock().unwrap_or_else(PoisonError::into_inner)
+    fn use_state(&self) -> MutexGuard<'_, PlaceUse> {
+        self.use_state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for ConnectionPlace {
     fn drop(&mut self) {
-        if let Some(ticket) = self.ticket().take() {
+        if let Some((ticket, _)) = self.use_state().idle.take() {
             self.idle.remove(ticket);
         }
     }
@@ -159,7 +177,11 @@ pub(super) struct BusyConnection(Arc<ConnectionPlace>);
 
 impl Drop for BusyConnection {
     fn drop(&mut self) {
-        self.0.rest();
+        let mut now = self.0.use_state();
+        now.n_requests -= 1;
+        if now.n_requests == 0 {
+            now.idle = Some(self.0.idle.add(self.0.closed.clone()));
+        }
     }
 }
 
@@ -188,6 +210,21 @@ mod tests {
         let ending = end_when_wanted(busy);
         room.enter().await;
         ending.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_is_idle_after_the_last_of_its_requests() {
+        let room = ConnectionRoom::new(1, BodyBudget::default());
+        let place = room.enter().await;
+        let (first, second) = (place.begin_request(), place.begin_request());
+        drop(first);
+        let idle = |at_least| tokio::time::timeout(10 * at_least, place.idle_for(at_least));
+        assert!(idle(IDLE_MIN).await.is_err(), "a request is at work");
+        assert!(tokio::time::timeout(10 * IDLE_MIN, room.enter()).await.is_err(), "it made room");
+        drop(second);
+        let begun = Instant::now();
+        idle(IDLE_MIN).await.expect("no request is at work");
+        assert!(begun.elapsed() >= IDLE_MIN);
     }
 
     #[tokio::test(start_paused = true)]

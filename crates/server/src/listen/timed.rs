@@ -11,7 +11,6 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
 /// The number of begun plus ended requests of a connection: odd while one is being answered. Bytes read meanwhile
@@ -36,15 +35,15 @@ impl RequestCount {
 /// How long a client may take.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ConnectionTimeouts {
-    /// For the head of a request that it has begun.
-    pub(super) head: Duration,
+    /// For the head of a request that it has begun; `None` = its bytes cannot be told from others.
+    pub(super) head: Option<Duration>,
     /// Without taking anything of an answer.
     pub(super) write: Duration,
 }
 
 /// A connection that breaks when the head of a request takes too long, or when the client does not read the response.
-pub(super) struct TimedConnection {
-    stream: TcpStream,
+pub(super) struct TimedConnection<S> {
+    stream: S,
     answering: RequestCount,
     timeouts: ConnectionTimeouts,
     /// The time until which the client must have read some of the response.
@@ -53,17 +52,13 @@ pub(super) struct TimedConnection {
     limit: Option<(u64, Pin<Box<Sleep>>)>,
 }
 
-impl TimedConnection {
-    pub(super) fn new(stream: TcpStream, answering: RequestCount, timeouts: ConnectionTimeouts) -> Self {
+impl<S> TimedConnection<S> {
+    pub(super) fn new(stream: S, answering: RequestCount, timeouts: ConnectionTimeouts) -> Self {
         TimedConnection { stream, answering, timeouts, stuck: None, limit: None }
     }
 
     /// The result of a write, or a time-out if the client has read nothing for too long.
-    fn in_time(
-        &mut self,
-        context: &mut Context<'_>,
-        written: Poll<io::Result<usize>>,
-    ) -> Poll<io::Result<usize>> {
+    fn in_time<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.stuck = None;
             return written;
@@ -75,7 +70,7 @@ impl TimedConnection {
     }
 }
 
-impl AsyncRead for TimedConnection {
+impl<S: AsyncRead + Unpin> AsyncRead for TimedConnection<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -85,11 +80,9 @@ impl AsyncRead for TimedConnection {
         let before = into.filled().len();
         let read = Pin::new(&mut this.stream).poll_read(context, into);
         let count = this.answering.count();
-        if count % 2 == 1 {
-            return read;
-        }
+        let Some(at_most) = this.timeouts.head.filter(|_| count.is_multiple_of(2)) else { return read };
         if into.filled().len() > before && this.limit.as_ref().is_none_or(|(set_at, _)| *set_at != count) {
-            this.limit = Some((count, Box::pin(sleep(this.timeouts.head))));
+            this.limit = Some((count, Box::pin(sleep(at_most))));
         }
         // Polled so that it wakes the task that waits for the rest.
         if read.is_pending()
@@ -103,7 +96,7 @@ impl AsyncRead for TimedConnection {
     }
 }
 
-impl AsyncWrite for TimedConnection {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimedConnection<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.stream).poll_write(context, bytes);
@@ -111,7 +104,10 @@ impl AsyncWrite for TimedConnection {
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(context)
+        let this = self.get_mut();
+        // TLS takes bytes before the socket does, so a client that reads nothing may show here first.
+        let flushed = Pin::new(&mut this.stream).poll_flush(context);
+        this.in_time(context, flushed)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -1,11 +1,14 @@
 //! Validation and expansion of definitions that are not saved.
 
 use axum::Json;
+use serde::de::{Deserialize, Deserializer};
 use serde_json::Value;
 use windlass_engine::definition::{self, Compiled, Strictness};
 use windlass_engine::layout::Direction;
 use windlass_engine::plan::Form;
-use windlass_sdk::contract::{Definition, ExpandResponse, ExpandedTaskInfo, Validation};
+use windlass_sdk::contract::{
+    Definition, ExpandResponse, ExpandedTaskInfo, FlowRequest, Validation, VersionRequest,
+};
 
 use crate::extract::JsonBody;
 use crate::guard::RequestMemory;
@@ -13,7 +16,11 @@ use crate::problem::{ApiError, ApiResult, Code};
 use crate::shape;
 
 /// The text of a definition, as it is stored.
-pub(crate) struct DefinitionText(String);
+pub(crate) struct DefinitionText {
+    text: String,
+    /// Whether its author wrote this text, in which places of problems are known.
+    is_written: bool,
+}
 
 impl DefinitionText {
     /// One of the two ways in which a definition can be given.
@@ -23,25 +30,70 @@ impl DefinitionText {
             (Some(Value::String(_)), None) => {
                 wrong("definition", "it is text: give it as `yaml`, which takes JSON too")
             }
-            (Some(value), None) => Ok(DefinitionText(value.to_string())),
-            (None, Some(text)) => Ok(DefinitionText(text)),
+            (Some(value), None) => Ok(DefinitionText { text: value.to_string(), is_written: false }),
+            (None, Some(text)) => Ok(DefinitionText { text, is_written: true }),
             (Some(_), Some(_)) => wrong("yaml", "there is a `definition` too: give one of the two"),
             (None, None) => wrong("definition", "there is no definition: give `definition` or `yaml`"),
         }
     }
 
     pub(crate) fn into_text(self) -> String {
-        self.0
+        self.text
+    }
+
+    /// The text, if its author wrote it.
+    fn written(&self) -> Option<&str> {
+        self.is_written.then_some(self.text.as_str())
     }
 
     /// Holds memory for its compilation.
     pub(crate) async fn charge(&self, memory: &RequestMemory) -> ApiResult<()> {
-        Ok(memory.add(definition::compile_bytes(&self.0)).await?)
+        Ok(memory.add(definition::compile_bytes(&self.text)).await?)
     }
 
     /// Compiles the text that would be stored, so that a valid definition can be published.
     fn compile(self) -> Compiled {
-        definition::compile(&self.0, Strictness::Strict)
+        definition::compile(&self.text, Strictness::Strict)
+    }
+}
+
+/// A request that gives a definition.
+pub(crate) trait GivesDefinition {
+    /// Takes the definition out of the request: as a value, and as text.
+    fn take_definition(&mut self) -> (Option<Value>, Option<String>);
+}
+
+impl GivesDefinition for Definition {
+    fn take_definition(&mut self) -> (Option<Value>, Option<String>) {
+        (self.definition.take(), self.yaml.take())
+    }
+}
+
+impl GivesDefinition for FlowRequest {
+    fn take_definition(&mut self) -> (Option<Value>, Option<String>) {
+        (self.definition.take(), self.yaml.take())
+    }
+}
+
+impl GivesDefinition for VersionRequest {
+    fn take_definition(&mut self) -> (Option<Value>, Option<String>) {
+        (self.definition.take(), self.yaml.take())
+    }
+}
+
+/// A request, and the text of the definition in it. The thread that builds the values of a definition frees them: the
+/// allocator keeps memory that another thread frees until the first one needs it again.
+pub(crate) struct WithDefinition<T> {
+    pub(crate) request: T,
+    /// The text, or the reason why there is none.
+    pub(crate) source: ApiResult<DefinitionText>,
+}
+
+impl<'de, T: Deserialize<'de> + GivesDefinition> Deserialize<'de> for WithDefinition<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let mut request = T::deserialize(from)?;
+        let (definition, yaml) = request.take_definition();
+        Ok(WithDefinition { request, source: DefinitionText::of(definition, yaml) })
     }
 }
 
@@ -54,10 +106,10 @@ const PLACED_MAX: usize = 256 << 10;
     responses((status = 200, description = "Everything that was found", body = Validation)))]
 pub(crate) async fn validate(
     memory: RequestMemory,
-    JsonBody(given): JsonBody<Definition>,
+    JsonBody(given): JsonBody<WithDefinition<Definition>>,
 ) -> ApiResult<Json<Validation>> {
-    let text = given.yaml.as_ref().filter(|text| text.len() <= PLACED_MAX).cloned();
-    let source = DefinitionText::of(given.definition, given.yaml)?;
+    let source = given.source?;
+    let text = source.written().filter(|text| text.len() <= PLACED_MAX).map(str::to_owned);
     source.charge(&memory).await?;
     let validate = move || {
         let compiled = source.compile();
@@ -80,9 +132,9 @@ pub(crate) async fn validate(
     responses((status = 200, description = "The tasks", body = ExpandResponse)))]
 pub(crate) async fn expand(
     memory: RequestMemory,
-    JsonBody(given): JsonBody<Definition>,
+    JsonBody(given): JsonBody<WithDefinition<Definition>>,
 ) -> ApiResult<Json<ExpandResponse>> {
-    let source = DefinitionText::of(given.definition, given.yaml)?;
+    let source = given.source?;
     source.charge(&memory).await?;
     let (compiled, expansion) = run_blocking(move || {
         let compiled = source.compile();

@@ -11,7 +11,7 @@ use windlass_sdk::contract::{
 };
 use windlass_store::flow::{FlowQuery, FlowRow, VersionRef, VersionRow, VersionStatus};
 
-use super::definition::DefinitionText;
+use super::definition::{DefinitionText, WithDefinition};
 use crate::app::App;
 use crate::check;
 use crate::extract::{JsonBody, PathParams, QueryParams};
@@ -25,12 +25,12 @@ use crate::shape;
 pub(crate) async fn create(
     State(app): State<App>,
     memory: RequestMemory,
-    JsonBody(new): JsonBody<FlowRequest>,
+    JsonBody(WithDefinition { request: new, source }): JsonBody<WithDefinition<FlowRequest>>,
 ) -> ApiResult<(StatusCode, Json<PublishResponse>)> {
     check::name("name", &new.name)?;
     check::text("description", &new.description)?;
     check::labels(&new.labels)?;
-    let source = DefinitionText::of(new.definition, new.yaml)?;
+    let source = source?;
     source.charge(&memory).await?;
     let version = draft(source, String::new());
     let flow = FlowDraft {
@@ -52,11 +52,11 @@ pub(crate) async fn publish(
     State(app): State<App>,
     PathParams(flow): PathParams<String>,
     memory: RequestMemory,
-    JsonBody(new): JsonBody<VersionRequest>,
+    JsonBody(WithDefinition { request: new, source }): JsonBody<WithDefinition<VersionRequest>>,
 ) -> ApiResult<(StatusCode, Json<PublishResponse>)> {
     check::text("note", &new.note)?;
     let flow = app.flow(&flow).await?;
-    let source = DefinitionText::of(new.definition, new.yaml)?;
+    let source = source?;
     source.charge(&memory).await?;
     let version = draft(source, new.note);
     let publishing = app.runtime.runs().publish_version(flow.id, version).await?;

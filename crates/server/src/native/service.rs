@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use windlass_engine::limits::RECHECK_MS;
-use windlass_runtime::calls::service::ServiceError;
-use windlass_sdk::contract::{List, PageQuery, ServiceChange, ServiceInfo};
+use windlass_runtime::calls::service::{SecretChange, ServiceError};
+use windlass_runtime::calls::signature::read_secret;
+use windlass_sdk::contract::{self, List, PageQuery, ServiceChange, ServiceInfo};
 use windlass_store::page::NameRange;
 use windlass_store::service::{LiveService, ServiceRow, ServiceSettings, WaitingService};
 
@@ -56,8 +57,8 @@ pub(crate) async fn set(
     JsonBody(change): JsonBody<ServiceChange>,
 ) -> ApiResult<Json<ServiceInfo>> {
     check::name("service", &name)?;
-    let settings = settings(&change)?;
-    match app.runtime.calls().set_service(name.clone(), settings).await {
+    let (settings, secret) = (settings(&change)?, secret_change(&change.secret)?);
+    match app.runtime.calls().set_service(name.clone(), settings, secret).await {
         Ok(_) => {}
         Err(full @ ServiceError::TooMany) => return Err(ApiError::new(Code::Conflict, full.to_string())),
         Err(ServiceError::Runtime(error)) => return Err(error.into()),
@@ -69,7 +70,7 @@ pub(crate) async fn set(
 
 /// The settings, within their limits.
 fn settings(change: &ServiceChange) -> ApiResult<ServiceSettings> {
-    let ServiceChange { recheck_ms, until_reported, timeout_ms, calls_max, priority } = *change;
+    let ServiceChange { recheck_ms, until_reported, timeout_ms, calls_max, priority, secret: _ } = *change;
     if let Some(ms) = recheck_ms {
         check::within("recheck_ms", ms, *RECHECK_MS.start(), *RECHECK_MS.end())?;
         if until_reported {
@@ -84,7 +85,18 @@ fn settings(change: &ServiceChange) -> ApiResult<ServiceSettings> {
         check::within("calls_max", u64::from(n), *CALLS_MAX.start(), *CALLS_MAX.end())?;
     }
     let priority = priority.map(shape::priority);
-    Ok(ServiceSettings { recheck_ms, until_reported, timeout_ms, calls_max, priority })
+    Ok(ServiceSettings { recheck_ms, until_reported, timeout_ms, calls_max, priority, secret: None })
+}
+
+fn secret_change(change: &contract::SecretChange) -> ApiResult<SecretChange> {
+    Ok(match change {
+        contract::SecretChange::Keep => SecretChange::Keep,
+        contract::SecretChange::Remove => SecretChange::Remove,
+        contract::SecretChange::Set(secret) => {
+            let wrong = |reason: String| ApiError::field(Code::InvalidBody, "secret", reason);
+            SecretChange::Set(read_secret(secret).map_err(wrong)?)
+        }
+    })
 }
 
 fn unknown(name: &str) -> ApiError {
@@ -102,7 +114,9 @@ async fn known(app: &App, names: NameRange) -> ApiResult<BTreeMap<String, Servic
     let mut services: BTreeMap<String, ServiceInfo> = BTreeMap::new();
     for ServiceRow { name, settings, updated_at } in app.runtime.calls().services(names.clone()).await? {
         let service = services.entry(name.clone()).or_insert_with(|| named(&name));
-        let ServiceSettings { recheck_ms, until_reported, timeout_ms, calls_max, priority } = settings;
+        let ServiceSettings { recheck_ms, until_reported, timeout_ms, calls_max, priority, secret } =
+            settings;
+        service.is_signed = secret.is_some();
         (service.recheck_ms, service.until_reported) = (recheck_ms, until_reported);
         (service.timeout_ms, service.calls_max) = (timeout_ms, calls_max);
         service.priority = priority.map(shape::priority_word);

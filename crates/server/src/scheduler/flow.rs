@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::response::{IntoResponse, Response};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use windlass_engine::definition::{self, Strictness, compile};
@@ -15,6 +16,7 @@ use super::failure::{Failure, SchedulerResult};
 use super::id;
 use super::request::RequestFields;
 use super::worker::seconds;
+use crate::warning::{WARNINGS_MAX, append_warning};
 
 /// Bytes of a description.
 const DESCRIPTION_MAX: usize = 16_384;
@@ -110,7 +112,8 @@ pub(super) fn definition(version: &VersionRow) -> Value {
         .unwrap_or_else(|_| compile(&version.definition, version.strictness()).definition)
 }
 
-pub(super) async fn publish(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
+/// Publishes a version. The warnings about its definition are in the headers: clients know the answer as an id alone.
+pub(super) async fn publish(State(surface): State<Surface>, ask: RequestFields) -> Result<Response, Failure> {
     let flow = ask.required("FlowID")?.to_owned();
     let number = match ask.whole("Version")? {
         None | Some(0) => None,
@@ -136,7 +139,13 @@ pub(super) async fn publish(State(surface): State<Surface>, ask: RequestFields) 
     let flow = find(&surface, &flow).await?;
     let publishing = surface.runtime.runs().publish_version(flow.id, version).await?;
     let published = publishing.published.version.ok_or_else(|| Failure::bad("no version was published"))?;
-    Ok(Json(json!({"id": id::version(published.0)})))
+    let mut response = Json(json!({"id": id::version(published.0)})).into_response();
+    for warning in publishing.warnings.iter().take(WARNINGS_MAX) {
+        let hint = warning.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        let text = format!("{}: {}{hint}", warning.path, warning.reason);
+        append_warning(response.headers_mut(), &text);
+    }
+    Ok(response)
 }
 
 fn definition_text(ask: &RequestFields) -> Result<String, Failure> {

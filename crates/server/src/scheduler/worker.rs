@@ -4,8 +4,10 @@ use axum::Json;
 use axum::extract::State;
 use serde_json::{Map, Value, json};
 use windlass_engine::time::Timestamp;
+use windlass_runtime::calls::signature::read_secret;
 use windlass_runtime::workers::BeatVerdict;
 use windlass_store::page::NameRange;
+use windlass_store::signing::SigningSecret;
 use windlass_store::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 use super::Surface;
@@ -56,6 +58,7 @@ pub(super) async fn register(
         is_draining: false,
         peer,
         replaced: Vec::new(),
+        secret: secret_of(&ask)?,
         registered_at: now,
         beat_at: now,
     };
@@ -83,6 +86,12 @@ pub(super) async fn heartbeat(
         return Ok(Json(json!({ "ok": "1", "draining": true })));
     }
     ok()
+}
+
+/// The secret under which the server signs calls to the worker.
+fn secret_of(ask: &RequestFields) -> Result<Option<SigningSecret>, Failure> {
+    let secret = ask.text("secret")?.map(read_secret).transpose();
+    secret.map_err(|reason| Failure::bad(format!("`secret`: {reason}")))
 }
 
 fn url_of(ask: &RequestFields) -> Result<Option<String>, Failure> {

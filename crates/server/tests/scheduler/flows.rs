@@ -79,12 +79,39 @@ async fn all_problems_of_a_definition_are_told_at_once() {
 }
 
 #[tokio::test]
-async fn unknown_fields_of_a_definition_are_let_through() {
+async fn unknown_fields_of_a_definition_are_let_through_with_a_warning() {
     for client in clients().await {
         let flow = flow(&client, "f").await;
         let text =
             json!({"start": "a", "nodes": {"a": {"service": "s", "colour": "red"}}, "x": 1}).to_string();
-        client.posted("/flows/version", json!({"FlowID": flow, "DefinitionJSON": text})).await;
+        let answer = client.post("/flows/version", json!({"FlowID": flow, "DefinitionJSON": text})).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let told =
+            |place: &str, name: &str| format!("299 windlass \"{place}: unknown field `{name}` is ignored\"");
+        assert_eq!(answer.warnings, [told("$.nodes.a.colour", "colour"), told("$.x", "x")]);
+    }
+}
+
+#[tokio::test]
+async fn a_definition_that_surprises_is_published_with_a_warning() {
+    let node = |input: &str| json!({"service": "s", "prep": {"input_map": {"t": input}}, "post": {"output_key": "total"}});
+    let two = |input: &str| json!({"start": "a", "nodes": {"a": node("$params.x"), "b": node(input)}, "edges": [{"from": "a", "to": "b"}]});
+    for client in clients().await {
+        let flow = flow(&client, "f").await;
+        let warnings = async |definition: Value| {
+            let body = json!({"FlowID": flow, "DefinitionJSON": definition.to_string()});
+            client.post("/flows/version", body).await.warnings
+        };
+        // The first era reads a bare path from shared; the other one takes it as it is.
+        let of_path = warnings(two("total")).await;
+        assert_eq!(of_path.len(), usize::from(client.prefix == "/api"), "{of_path:?}");
+        assert!(of_path.iter().all(|text| text.contains("$.nodes.b.prep.input_map.t")), "{of_path:?}");
+        assert_eq!(warnings(two("$shared.total")).await, [""; 0]);
+        let idle = json!({"start": "a", "nodes": {"a": {"service": "s", "func": "echo"}}});
+        assert_eq!(
+            warnings(idle).await,
+            ["299 windlass \"$.nodes.a.func: has no effect with exec_type http\""]
+        );
     }
 }
 

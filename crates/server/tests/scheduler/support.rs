@@ -30,6 +30,8 @@ pub struct Client {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     pub status: u16,
+    /// The `Warning` headers.
+    pub warnings: Vec<String>,
     pub body: Value,
 }
 
@@ -52,10 +54,12 @@ impl Client {
             Request::builder().method(method).uri(uri).header("host", "localhost").body(body.into()).unwrap();
         let response = self.router.clone().oneshot(request).await.unwrap();
         let status = response.status().as_u16();
+        let warnings = response.headers().get_all("warning").iter();
+        let warnings = warnings.map(|value| value.to_str().unwrap().to_owned()).collect();
         let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
         let text = String::from_utf8(bytes.to_vec()).unwrap();
         let body = if text.is_empty() { Value::Null } else { serde_json::from_str(&text).unwrap() };
-        Answer { status, body }
+        Answer { status, warnings, body }
     }
 
     /// Gets from the surface beside, whose paths have a prefix of their own.

@@ -457,6 +457,7 @@ CREATE TABLE registrations (
     beat_at bigint NOT NULL,
     peer text COLLATE "C" NOT NULL,
     replaced text COLLATE "C" NOT NULL,
+    secret text COLLATE "C",
     PRIMARY KEY (project, id)
 ) WITH (fillfactor = 50);
 

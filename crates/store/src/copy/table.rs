@@ -112,7 +112,7 @@ pub(crate) const TABLES: &[Table] = tables! {
     store_keys by (name) { name: Text, bytes: Bytes }
     registrations by (project, id) {
         project: Text, id name url kind services queues: Text, load capacity: Number, is_draining: Flag,
-        registered_at beat_at: Number, peer replaced: Text,
+        registered_at beat_at: Number, peer replaced secret: Text,
     }
     worker_services by (project, service, worker) { project service worker: Text }
     bulks by (id) { project: Text, id: Id, rev: Number, state: Text, ended_at: Number }

@@ -1,10 +1,8 @@
 //! Temporary databases on the server of another one: benchmarks start each measurement with an empty store.
 
-use tokio_postgres::NoTls;
-
 use super::address;
 use super::column::{PostgresColumns, cells};
-use super::link::{self, Link, Purpose};
+use super::link::{self, Connector, Link, Purpose};
 use super::trouble::Trouble;
 use crate::column::Columns;
 use crate::durability::Durability;
@@ -28,7 +26,7 @@ pub async fn delete(address: &str, name: &str) -> Result<(), StoreError> {
 
 /// The bytes of a database on its disk, indexes included.
 pub async fn size(address: &str) -> Result<u64, StoreError> {
-    let pool = link::pool(link::configure(address::read(address)?), Durability::Fast, Purpose::Any, 1)?;
+    let pool = link::pool(Connector::new(address::read(address)?)?, Durability::Fast, Purpose::Any, 1)?;
     let row = Link::take(&pool).await?.ask_one(SIZE, &cells![]).await?;
     row.map_or(Ok(0), |row| PostgresColumns::of(&row).number())
 }
@@ -40,9 +38,9 @@ pub async fn tidy(address: &str) -> Result<(), StoreError> {
 
 /// Not in a transaction, and not prepared: these statements cannot be.
 async fn say(address: &str, sql: &str) -> Result<(), StoreError> {
-    let config = link::configure(address::read(address)?);
-    let connected = config.connect(NoTls).await.map_err(|error| address::unreachable(&config, error))?;
-    let (client, connection) = connected;
+    let connector = Connector::new(address::read(address)?)?;
+    let connected = connector.connect().await;
+    let (client, connection) = connected.map_err(|error| address::unreachable(&connector.config, error))?;
     let talking = tokio::spawn(connection);
     let said = client.batch_execute(sql).await;
     drop(client);

@@ -9,11 +9,13 @@ use std::time::Duration;
 
 use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Config, NoTls, Row};
+use tokio_postgres::{Client, Config, Connection, Row, Socket};
 use uuid::Uuid;
 use windlass_engine::project::Project;
 
+use super::address::DatabaseAddress;
 use super::column::{Cell, unescape};
+use super::encryption::{DatabaseTls, EncryptedStream};
 use super::trouble::{Trouble, fault, no_connection};
 use crate::column::bound;
 use crate::condition::{Access, BadRow, ConditionLog};
@@ -74,8 +76,29 @@ impl<'a> BoundStatement<'a> {
     }
 }
 
+/// A database with the options of every connection.
+#[derive(Debug, Clone)]
+pub(super) struct Connector {
+    pub(super) config: Config,
+    tls: DatabaseTls,
+}
+
+impl Connector {
+    pub(super) fn new(address: DatabaseAddress) -> Result<Self, StoreError> {
+        let tls = DatabaseTls::new(&address.encryption)?;
+        Ok(Connector { config: configure(address.config), tls })
+    }
+
+    /// Makes one connection.
+    pub(super) async fn connect(
+        &self,
+    ) -> Result<(Client, Connection<Socket, EncryptedStream<Socket>>), tokio_postgres::Error> {
+        self.config.connect(self.tls.clone()).await
+    }
+}
+
 /// Adds the options of every connection to those of the address.
-pub(super) fn configure(mut config: Config) -> Config {
+fn configure(mut config: Config) -> Config {
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(CONNECT);
     }
@@ -93,7 +116,7 @@ pub(super) fn configure(mut config: Config) -> Config {
 
 /// The settings of a connection before its use.
 pub(super) async fn prepare(
-    client: &tokio_postgres::Client,
+    client: &Client,
     durability: Durability,
     purpose: Purpose,
 ) -> Result<(), tokio_postgres::Error> {
@@ -110,13 +133,13 @@ pub(super) async fn prepare(
 
 /// Connections that are made as they are needed, so many at most.
 pub(super) fn pool(
-    config: Config,
+    connector: Connector,
     durability: Durability,
     purpose: Purpose,
     most: usize,
 ) -> Result<Pool, StoreError> {
     let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-    let manager = Manager::from_config(config, NoTls, manager);
+    let manager = Manager::from_config(connector.config, connector.tls, manager);
     let hook = Hook::async_fn(move |client, _| {
         Box::pin(async move { prepare(client, durability, purpose).await.map_err(HookError::Backend) })
     });

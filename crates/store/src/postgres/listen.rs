@@ -14,14 +14,14 @@ use deadpool_postgres::Pool;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
-use tokio_postgres::{AsyncMessage, Config, NoTls};
+use tokio_postgres::AsyncMessage;
 use uuid::Uuid;
 use windlass_engine::id::{JobId, RunId};
 use windlass_engine::job::Job;
 
 use super::column::{PostgresColumns, PostgresId, cells};
 use super::job_hints::JobHints;
-use super::link::{self, Link, Purpose};
+use super::link::{self, Connector, Link, Purpose};
 use crate::column::Columns;
 use crate::durability::Durability;
 use crate::error::StoreError;
@@ -64,7 +64,7 @@ struct HintPayload {
 pub(super) struct Channel {
     /// Identifies this server, so that it ignores its own hints.
     me: Uuid,
-    config: Config,
+    connector: Connector,
     runtime: Handle,
     /// Hints to send; one task reads and sends them.
     outgoing: Arc<Listeners>,
@@ -75,15 +75,15 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    pub(super) fn new(config: Config) -> Result<Self, StoreError> {
+    pub(super) fn new(connector: Connector) -> Result<Self, StoreError> {
         let (me, outgoing, job_hints) =
             (Uuid::now_v7(), Arc::<Listeners>::default(), Arc::<JobHints>::default());
-        let send_pool = link::pool(config.clone(), Durability::Fast, Purpose::Any, 1)?;
+        let send_pool = link::pool(connector.clone(), Durability::Fast, Purpose::Any, 1)?;
         tokio::spawn(send_hints(send_pool.clone(), me, outgoing.add()));
         let overdue_task = tokio::spawn(send_overdue(send_pool, job_hints.clone(), outgoing.clone()));
         Ok(Channel {
             me,
-            config,
+            connector,
             runtime: Handle::current(),
             overdue_task,
             outgoing,
@@ -109,7 +109,7 @@ impl Channel {
         let hints = self.listeners.add();
         let mut listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
         listening.get_or_insert_with(|| {
-            self.runtime.spawn(listen(self.config.clone(), self.me, self.listeners.clone()))
+            self.runtime.spawn(listen(self.connector.clone(), self.me, self.listeners.clone()))
         });
         hints
     }
@@ -194,10 +194,10 @@ fn payloads(me: Uuid, hint: Hint) -> Vec<String> {
     parts
 }
 
-async fn listen(config: Config, me: Uuid, listeners: Arc<Listeners>) {
+async fn listen(connector: Connector, me: Uuid, listeners: Arc<Listeners>) {
     let mut pause = PAUSE;
     loop {
-        if receive(&config, me, &listeners).await {
+        if receive(&connector, me, &listeners).await {
             pause = PAUSE;
         }
         tokio::time::sleep(pause).await;
@@ -206,8 +206,8 @@ async fn listen(config: Config, me: Uuid, listeners: Arc<Listeners>) {
 }
 
 /// Listens until the connection is lost; whether there was one.
-async fn receive(config: &Config, me: Uuid, listeners: &Listeners) -> bool {
-    let Ok((client, mut connection)) = config.connect(NoTls).await else { return false };
+async fn receive(connector: &Connector, me: Uuid, listeners: &Listeners) -> bool {
+    let Ok((client, mut connection)) = connector.connect().await else { return false };
     let mut asked = std::pin::pin!(client.batch_execute(LISTEN));
     let (mut is_listening, own) = (false, format!(r#"{{"from":"{me}""#));
     loop {

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use tokio_postgres::{Config, NoTls};
 use uuid::Uuid;
 
-use super::link::{self, Link, Purpose};
+use super::link::{self, Connector, Link, Purpose};
 use super::listen::Channel;
 use super::writer::{WRITERS, Writer};
 use super::{ASKERS, Postgres, READERS, SHARDS, address, schema};
@@ -16,11 +15,11 @@ use crate::durability::Durability;
 use crate::error::StoreError;
 
 /// Makes sure that the database exists, for a clear error message.
-async fn reach(address: &str) -> Result<Config, StoreError> {
-    let config = link::configure(address::read(address)?);
-    let first = config.connect(NoTls).await;
-    drop(first.map_err(|error| address::unreachable(&config, error))?);
-    Ok(config)
+async fn reach(address: &str) -> Result<Connector, StoreError> {
+    let connector = Connector::new(address::read(address)?)?;
+    let first = connector.connect().await;
+    drop(first.map_err(|error| address::unreachable(&connector.config, error))?);
+    Ok(connector)
 }
 
 impl Postgres {
@@ -45,11 +44,11 @@ impl Postgres {
         durability: Durability,
         has_to_be_whole: bool,
     ) -> Result<Postgres, StoreError> {
-        let config = reach(address).await?;
-        let shown = address::shown(&config);
-        let readers = link::pool(config.clone(), durability, Purpose::Any, READERS)?;
-        let askers = link::pool(config.clone(), durability, Purpose::ByKey, ASKERS)?;
-        let writers = link::pool(config.clone(), durability, Purpose::ByKey, WRITERS)?;
+        let connector = reach(address).await?;
+        let shown = address::place(&connector.config);
+        let readers = link::pool(connector.clone(), durability, Purpose::Any, READERS)?;
+        let askers = link::pool(connector.clone(), durability, Purpose::ByKey, ASKERS)?;
+        let writers = link::pool(connector.clone(), durability, Purpose::ByKey, WRITERS)?;
         let db = Link::take(&readers).await?;
         address::check(&db).await?;
         schema::check_owner(&db, &shown).await?;
@@ -62,7 +61,7 @@ impl Postgres {
             schema::check_finished(&db).await?;
         }
         drop(db);
-        let channel = Arc::new(Channel::new(config)?);
+        let channel = Arc::new(Channel::new(connector)?);
         let chance = i64::from(Uuid::now_v7().as_bytes()[15]);
         let shards = std::array::from_fn(|n| (chance + bound(n)) % SHARDS);
         let condition = Arc::new(ConditionLog::default());

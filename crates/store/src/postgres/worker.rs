@@ -13,12 +13,12 @@ use crate::table;
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 const SAVE: &str = "INSERT INTO registrations (id, name, url, kind, services, queues, load, capacity, \
-     is_draining, registered_at, beat_at, project, peer, replaced) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) \
+     is_draining, registered_at, beat_at, project, peer, replaced, secret) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) \
      ON CONFLICT (project, id) DO UPDATE SET name = excluded.name, url = excluded.url, kind = excluded.kind, \
      services = excluded.services, queues = excluded.queues, load = excluded.load, capacity = excluded.capacity, \
      is_draining = excluded.is_draining, registered_at = excluded.registered_at, beat_at = excluded.beat_at, \
-     peer = excluded.peer, replaced = excluded.replaced";
+     peer = excluded.peer, replaced = excluded.replaced, secret = excluded.secret";
 const BEAT: &str = "UPDATE registrations SET url = coalesce($2, url), load = coalesce($3, load), \
      beat_at = greatest(beat_at, $4) WHERE project = $5 AND id = $1";
 const DRAIN: &str = "UPDATE registrations SET is_draining = $2 WHERE project = $3 AND id = $1";
@@ -35,7 +35,7 @@ macro_rules! workers {
     ($from:literal) => {
         concat!(
             "SELECT id, name, url, kind, services, queues, load, capacity, is_draining, registered_at, beat_at, peer, \
-             replaced FROM ",
+             replaced, secret FROM ",
             $from,
             " LIMIT $3"
         )
@@ -54,7 +54,7 @@ const WORKERS_OF_SERVICE: &str = workers!(
 pub(super) async fn save(db: &Link, project: &Project, row: &WorkerRow) -> Result<(), StoreError> {
     let served: Vec<_> = row.services.iter().map(|service| text(service)).collect();
     let WorkerRow { id, name, url, kind, services, queues, load, capacity, .. } = row;
-    let WorkerRow { is_draining, registered_at, beat_at, peer, replaced, .. } = row;
+    let WorkerRow { is_draining, registered_at, beat_at, peer, replaced, secret, .. } = row;
     let row = cells![
         text(id),
         text(name),
@@ -69,7 +69,8 @@ pub(super) async fn save(db: &Link, project: &Project, row: &WorkerRow) -> Resul
         beat_at.0,
         project.as_str(),
         text(peer),
-        json(replaced)
+        json(replaced),
+        secret.as_ref().map(|secret| text(secret.expose()))
     ];
     db.execute(SAVE, &row).await?;
     db.execute(FORGET_SERVICES, &cells![project.as_str(), text(id)]).await?;

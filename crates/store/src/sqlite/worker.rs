@@ -9,12 +9,13 @@ use super::readers::ReadConnection;
 use crate::column::{bound, json};
 use crate::decode;
 use crate::error::{Refusal, StoreError};
+use crate::signing::SigningSecret;
 use crate::table;
 use crate::worker::{WorkerBeat, WorkerQuery, WorkerRow};
 
 const SAVE: &str = "INSERT OR REPLACE INTO registrations (id, name, url, kind, services, queues, load, capacity, \
-     is_draining, registered_at, beat_at, project, peer, replaced) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+     is_draining, registered_at, beat_at, project, peer, replaced, secret) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
 const BEAT: &str = "UPDATE registrations SET url = coalesce(?2, url), load = coalesce(?3, load), \
      beat_at = max(beat_at, ?4) WHERE project = ?5 AND id = ?1";
 const DRAIN: &str = "UPDATE registrations SET is_draining = ?2 WHERE project = ?3 AND id = ?1";
@@ -28,7 +29,7 @@ macro_rules! workers {
     ($from:literal) => {
         concat!(
             "SELECT id, name, url, kind, services, queues, load, capacity, is_draining, registered_at, beat_at, peer, \
-             replaced FROM ",
+             replaced, secret FROM ",
             $from,
             " LIMIT ?3"
         )
@@ -44,7 +45,7 @@ const WORKERS_OF_SERVICE: &str = workers!(
 
 pub(super) fn save(db: &Connection, project: &Project, row: &WorkerRow) -> Result<(), StoreError> {
     let WorkerRow { id, name, url, kind, services, queues, load, capacity, .. } = row;
-    let WorkerRow { is_draining, registered_at, beat_at, peer, replaced, .. } = row;
+    let WorkerRow { is_draining, registered_at, beat_at, peer, replaced, secret, .. } = row;
     let (services, queues) = (json(services), json(queues));
     let (registered_at, beat_at, project) = (registered_at.0, beat_at.0, project.as_str());
     db.prepare_cached(SAVE)?.execute(params![
@@ -61,7 +62,8 @@ pub(super) fn save(db: &Connection, project: &Project, row: &WorkerRow) -> Resul
         beat_at,
         project,
         peer,
-        json(replaced)
+        json(replaced),
+        secret.as_ref().map(SigningSecret::expose)
     ])?;
     db.prepare_cached(FORGET_SERVICES)?.execute(params![project, id])?;
     for service in &row.services {

@@ -79,7 +79,7 @@ function Ledger({ account }: { account: AccountInfo }) {
         <Segments label={words.order} value={order} onChange={(next) => change({ order: next === "newest" ? undefined : next })} items={[{ id: "newest", label: words.newest }, { id: "oldest", label: words.oldest }]} />
         <button type="button" className="btn sm" disabled={csv.isPending} onClick={() => csv.mutate()}><Icon name="download" small />{words.download}</button>
       </div>
-      {csv.isError && <ErrorPanel error={csv.error} />}
+      {csv.isError && <ErrorPanel error={csv.error} onRetry={() => csv.mutate()} />}
       <Panel query={list}>
         {() => rows.length > 0
           ? <div className="holds-new"><NewRows waiting={waiting} onShow={show} /><LedgerTable entries={rows} /><ListFoot list={list} shown={rows.length} /></div>

@@ -60,13 +60,14 @@ export function ApprovalDetail({ approval, person, onBack }: ApprovalDetailProps
       <div className="row"><h2 className="grow text title">{approval.title || approval.node}</h2><StatusPill status="waiting" /></div>
       <p className="small dim text"><Link className="link" to="/runs/$run" params={{ run: approval.run }} search={{ node: approval.node } as never}>{approval.flow}{run.data && ` @${run.data.version}`} {tail(approval.run)}</Link> · {words.node} <code>{approval.node}</code></p>
       {approval.until && <TimeoutNote until={approval.until} />}
+      {[run, graph].map((query, n) => query.isError && <ErrorPanel key={n} error={query.error} onRetry={() => void query.refetch()} />)}
       {graph.data && <Boundary><Thumbnail graph={graph.data} run={run.data} name={approval.flow} /></Boundary>}
       <Facts approval={approval} run={run.data} person={person} />
       <h3>{words.context}</h3>
       {approval.input === null || approval.input === undefined ? <p className="dim">{words.noContext}</p> : <Json value={approval.input} label={words.context} />}
       {approval.form ? <><h3>{words.form}</h3><Json value={approval.form} label={words.form} /></> : null}
       <label className="field"><span>{words.comment}</span><textarea className="input" rows={2} maxLength={4000} value={comment} onChange={(event) => setComment(event.target.value)} /><small><Consequences approval={approval} graph={graph.data} /></small></label>
-      {sent.isError && <ErrorPanel error={sent.error} />}
+      {sent.isError && <ErrorPanel error={sent.error} onRetry={() => sent.mutate(sent.variables)} />}
       <div className="row wrap decide">
         <button type="button" className="btn primary" disabled={sent.isPending} onClick={() => sent.mutate("approved")}><Icon name="check" small />{words.approve} <kbd>a</kbd></button>
         <button type="button" className="btn danger" disabled={sent.isPending} onClick={() => sent.mutate("rejected")}><Icon name="x" small />{words.reject} <kbd>x</kbd></button>

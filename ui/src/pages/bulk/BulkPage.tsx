@@ -35,7 +35,7 @@ export function BulkPage() {
     <PageFrame title={words.title} parent={{ to: "/runs", label: nav.runs }}>
       <h1>{words.title}</h1>
       {list.isError && <ErrorPanel error={list.error} onRetry={() => void list.refetch()} />}
-      {!list.data ? !list.isError && <Skeleton /> : list.data.length === 0 ? <div className="frame"><EmptyList icon="runs" title={words.empty.title} text={words.empty.text} command="windlass bulk retry -q 'status:failed after:1h' --dry-run" /></div> : (
+      {!list.data ? !list.isError && <Skeleton /> : list.data.length === 0 ? <div className="frame"><EmptyList icon="runs" title={words.empty.title} text={words.empty.text} command="windlass bulk retry -q 'status:failed after:1h'" /></div> : (
         <>
           <div className="frame scroll">
             <table>

@@ -12,6 +12,7 @@ import { ErrorPanel } from "../../parts/Errors";
 import { Icon } from "../../parts/Icon";
 import { Json } from "../../parts/Json";
 import { ListFoot, useList } from "../../parts/List";
+import { Marked } from "../../parts/Marked";
 import { Panel } from "../../parts/Panel";
 import { useRowCursor } from "../../parts/rows";
 import { Segments } from "../../parts/Tabs";
@@ -79,8 +80,8 @@ export function DeadLettersPage() {
     <PageFrame
       title={words.title}
       actions={total > 0 && <>
-        <button type="button" className="btn danger" disabled={!canAct} onClick={() => begin("discard")}>{words.discard}</button>
-        <button type="button" className="btn primary" disabled={!canAct} onClick={() => begin("replay")}><Icon name="retry" small />{words.replay}</button>
+        <button type="button" className={`btn danger${canAct ? "" : " wide"}`} disabled={!canAct} onClick={() => begin("discard")}>{words.discard}</button>
+        <button type="button" className={`btn primary${canAct ? "" : " wide"}`} disabled={!canAct} onClick={() => begin("replay")}><Icon name="retry" small />{words.replay}</button>
       </>}
     >
       <Panel query={queues}>
@@ -145,7 +146,7 @@ function GroupTable({ groups, open, onOpen, marked, onMark, onAct, onLetter }: G
   return (
     <div className="frame letters"><div className="scroll">
       <table>
-        <thead><tr><th>{words.head.queue}</th><th className="num">{words.head.letters}</th><th>{words.head.last}</th><th>{words.head.error}</th><th><span className="hidden-text">{words.replay}</span></th></tr></thead>
+        <thead><tr><th>{words.head.queue}</th><th className="num">{words.head.letters}</th><th>{words.head.last}</th><th className="wide">{words.head.first}</th><th>{words.head.error}</th><th><span className="hidden-text">{words.replay}</span></th></tr></thead>
         <tbody>
           {groups.map((group, n) => {
             const isOpen = open === groupKey(group);
@@ -153,11 +154,11 @@ function GroupTable({ groups, open, onOpen, marked, onMark, onAct, onLetter }: G
               <Fragment key={groupKey(group)}>
                 <tr data-row={n} data-group={group.fingerprint} className={`link-row${n === at ? " cursor" : ""}`} onClick={(event) => { if (!(event.target as Element).closest("a, button")) { setAt(n); turn(group); } }}>
                   <td className="cut"><button type="button" className="row" aria-expanded={isOpen} title={words.open} onClick={() => turn(group)}><Icon name={isOpen ? "down" : "right"} small />{group.queue}</button></td>
-                  <td className="num">{count(group.count)}</td><td className="dim"><Ago at={group.last_at} /></td>
-                  <td className="clip"><span className="err" title={group.error.message.slice(0, MESSAGE_SHOWN)}>{group.error.message.slice(0, MESSAGE_SHOWN)}</span> <span className="mono faint">{group.error.kind}</span></td>
+                  <td className="num">{count(group.count)}</td><td className="dim"><Ago at={group.last_at} /></td><td className="dim wide"><Ago at={group.first_at} /></td>
+                  <td className="clip"><span className="err" title={group.error.message.slice(0, MESSAGE_SHOWN)}><Marked text={group.error.message.slice(0, MESSAGE_SHOWN)} /></span> <span className="mono faint">{group.error.kind}</span></td>
                   <td className="num"><button type="button" className="btn sm" onClick={() => onAct("replay", group)}>{words.replay}</button> <button type="button" className="btn sm danger" onClick={() => onAct("discard", group)}>{words.discard}</button></td>
                 </tr>
-                {isOpen && <tr className="inside"><td colSpan={5}><table><LetterHead /><LetterRows queue={group.queue} fingerprint={group.fingerprint} marked={marked} onMark={onMark} onAct={onLetter} /></table></td></tr>}
+                {isOpen && <tr className="inside"><td colSpan={6}><table><LetterHead /><LetterRows queue={group.queue} fingerprint={group.fingerprint} marked={marked} onMark={onMark} onAct={onLetter} /></table></td></tr>}
               </Fragment>
             );
           })}

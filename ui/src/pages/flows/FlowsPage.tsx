@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
-import { call, request } from "../../api/client";
+import { asApiError, call, request } from "../../api/client";
 import type { FlowInfo } from "../../api/openapi";
 import { PageFrame } from "../../app/PageFrame";
 import { useSearchParams } from "../../app/search-state";
@@ -36,7 +36,7 @@ function RunsOfDay({ flow }: { flow: string }) {
   const isMore = counts.some(({ more }) => more);
   return (
     <>
-      <td className="num">{total > 0 ? <Link to="/runs" search={{ query } as never}>{counted({ count: total, more: isMore })}</Link> : <span className="faint">{answer.data ? 0 : "–"}</span>}</td>
+      <td className="num">{total > 0 ? <Link to="/runs" search={{ query } as never}>{counted({ count: total, more: isMore })}</Link> : answer.isError ? <button type="button" className="link err" title={asApiError(answer.error).message} onClick={() => void answer.refetch()}>{asApiError(answer.error).code}</button> : <span className="faint">{answer.data ? 0 : "–"}</span>}</td>
       <td>
         <span className="results" aria-hidden="true">{counts.map(({ value, count: n }) => <i key={value} className={lookOf(value).family} style={{ flexGrow: n }} title={`${value} ${n}`} />)}</span>
         {failed && <Link className="err" to="/runs" search={{ query: `${query} status:failed` } as never}>{counted(failed)}</Link>}
@@ -80,24 +80,43 @@ function LoadExamples() {
   return (
     <>
       <button type="button" className="btn primary" disabled={load.isPending} onClick={() => load.mutate()}>{words.loadExamples}</button>
-      {load.isError && <ErrorPanel error={load.error} />}
+      {load.isError && <ErrorPanel error={load.error} onRetry={() => load.mutate()} />}
     </>
   );
 }
 
+/** The next start of each flow by a schedule, under the flow's name and its id. */
+function useNextStarts() {
+  const answer = useQuery({ queryKey: ["schedules", "next"], queryFn: ({ signal }) => call("GET /api/v1/schedules", { query: { limit: 1000 }, signal }) });
+  useRefetch("schedules", ["schedules", "next"]);
+  const next = new Map<string, { at: string; schedule: string }>();
+  for (const { id, enabled, flow, next_runs: [at] } of answer.data?.schedules ?? []) {
+    if (!enabled || !flow || !at) continue;
+    const known = next.get(flow);
+    if (!known || at < known.at) next.set(flow, { at, schedule: id });
+  }
+  return { next, answer };
+}
+
+function NextStart({ of }: { of: { at: string; schedule: string } | undefined }) {
+  return <td className="dim wide">{of ? <Link to="/schedules/$schedule" params={{ schedule: of.schedule }}><Ago at={of.at} /></Link> : <span className="faint">–</span>}</td>;
+}
+
 function FlowTable({ flows }: { flows: FlowInfo[] }) {
   const words = useWords(flowsWords);
+  const { next, answer } = useNextStarts();
   const navigate = useNavigate();
   const open = (n: number) => { const flow = flows[n]; if (flow) void navigate({ to: "/flows/$flow", params: { flow: flow.name } }); };
   const [at, setAt] = useRowCursor({ count: flows.length, open });
   return (
-    <div className="frame"><div className="scroll"><table>
-      <thead><tr><th>{words.head.name}</th><th className="num">{words.head.version}</th><th className="num">{words.head.runs}</th><th>{words.head.failed}</th><th>{words.head.labels}</th><th>{words.head.updated}</th><th><span className="hidden-text">{words.start}</span></th></tr></thead>
+    <div className="frame">{answer.isError && <ErrorPanel error={answer.error} onRetry={() => void answer.refetch()} />}<div className="scroll"><table>
+      <thead><tr><th>{words.head.name}</th><th className="num">{words.head.version}</th><th className="num">{words.head.runs}</th><th>{words.head.failed}</th><th className="wide">{words.head.next}</th><th>{words.head.labels}</th><th>{words.head.updated}</th><th><span className="hidden-text">{words.start}</span></th></tr></thead>
       <tbody>{flows.map((flow, n) => (
           <tr key={flow.id} data-row={n} className={`link-row${n === at ? " cursor" : ""}`} onClick={(event) => { if (!(event.target as Element).closest("a")) { setAt(n); open(n); } }}>
             <td className="cut"><Link to="/flows/$flow" params={{ flow: flow.name }}>{flow.name}</Link> {flow.description && <span className="faint">{flow.description}</span>}</td>
             <td className="num">{flow.latest_version}</td>
             <RunsOfDay flow={flow.name} />
+            <NextStart of={next.get(flow.name) ?? next.get(flow.id)} />
             <td className="cut">{Object.entries(flow.labels).slice(0, 4).map(([key, value]) => <span key={key} className="tag">{key}={value}</span>)}</td>
             <td className="dim"><Ago at={flow.updated_at} /></td>
             <td className="num"><Link className="btn sm" to="/start" search={{ flow: flow.name } as never}>{words.start}</Link></td>

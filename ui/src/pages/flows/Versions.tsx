@@ -46,7 +46,7 @@ export function Versions({ flow }: { flow: FlowDetail }) {
           </table></div></div>
         )}
       </Panel>
-      {flow.latest_version > 1 && from !== to ? <Difference flow={flow} from={from} to={to} /> : <p className="dim">{words.none}</p>}
+      {flow.latest_version > 1 && from !== to ? <Difference flow={flow} from={from} to={to} /> : <p className="dim">{flow.latest_version > 1 ? words.none : words.only}</p>}
     </>
   );
 }

@@ -12,7 +12,11 @@ import { commonWords } from "../../words/common";
 import { useWords } from "../../words/language";
 import { overviewWords } from "../../words/overview";
 
-const WORKER = "windlass worker --demo";
+/** All built-in functions: the examples use most of them. */
+const WORKER = "windlass worker --services all";
+
+/** The first run, as its example starts it. */
+const FIRST = { flow: "graph/approval", params: '{"text": "dear all"}' };
 
 /** The checklist of an empty store. */
 export function FirstSteps({ overview }: { overview: Overview }) {
@@ -29,7 +33,7 @@ export function FirstSteps({ overview }: { overview: Overview }) {
       <ol className="list">
         <Step n={1} isDone={overview.tiles.workers.online > 0} title={words.worker} text={words.workerText}><span className="row"><code className="code">{WORKER}</code><CopyButton text={WORKER} label={copy} /></span></Step>
         <Step n={2} isDone={load.isSuccess} title={words.examples} text={words.examplesText}><button type="button" className="btn primary" disabled={load.isPending} onClick={() => load.mutate()}>{words.load}</button></Step>
-        <Step n={3} title={words.run} text={words.runText}><Link className="btn" to="/start" search={{ flow: "graph/approval" } as never}>{words.start}</Link></Step>
+        <Step n={3} title={words.run} text={words.runText}><Link className="btn" to="/start" search={FIRST as never}>{words.start}</Link></Step>
         <Step n={4} title={words.open} text={words.openText}><Link className="btn" to="/runs">{words.openRuns}</Link></Step>
       </ol>
       {load.isError && <div style={{ padding: 12 }}><ErrorPanel error={load.error} onRetry={() => load.mutate()} /></div>}

@@ -85,7 +85,7 @@ function Charts({ range }: { range: string }) {
     <Panel query={series} lines={4}>
       {(data) => (
         <div className="charts">
-          <TimeChart title={words.runs} data={data} unit="count" sync="overview" lines={[{ column: "runs_completed", label: words.completed, tone: "ok" }, { column: "runs_failed", label: words.failed, tone: "fail" }, { column: "runs_canceled", label: words.canceled, tone: "idle" }]} />
+          <TimeChart title={words.runs} data={data} unit="count" stacked sync="overview" lines={[{ column: "runs_completed", label: words.completed, tone: "ok" }, { column: "runs_failed", label: words.failed, tone: "fail" }, { column: "runs_canceled", label: words.canceled, tone: "idle" }]} />
           <TimeChart title={words.wait} data={data} unit="ms" sync="overview" lines={[{ column: "wait_ms_p50", label: words.p50, tone: "run" }, { column: "wait_ms_p95", label: words.p95, tone: "retry" }]} />
           <TimeChart title={words.duration} data={data} unit="ms" sync="overview" lines={[{ column: "run_ms_p50", label: words.p50, tone: "run" }, { column: "run_ms_p95", label: words.p95, tone: "retry" }]} />
         </div>

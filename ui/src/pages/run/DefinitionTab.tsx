@@ -2,12 +2,14 @@ import { useQuery } from "@tanstack/react-query";
 import { call } from "../../api/client";
 import type { RunView } from "../../api/console";
 import { CopyAs } from "../../parts/Copy";
+import { ErrorPanel } from "../../parts/Errors";
 import { JsonText } from "../../parts/Json";
 import { Panel } from "../../parts/Panel";
 import { SHOWN_MAX } from "../../parts/json";
 import { commonWords } from "../../words/common";
 import { useWords } from "../../words/language";
 import { runWords } from "../../words/run";
+import { readable } from "../editor/draft";
 import { Changes } from "./StateTab";
 
 /** The version that the run executes, and its difference to the latest one. */
@@ -23,10 +25,11 @@ export function DefinitionTab({ view }: { view: RunView }) {
   return (
     <div className="eventstab">
       <p className="dim">{words.ran(number)} {newest !== undefined && (isOld ? words.latest(newest) : words.isLatest)}</p>
+      {latest.isError && <ErrorPanel error={latest.error} onRetry={() => void latest.refetch()} />}
       {isOld && <section className="stack"><h2>{words.changes}</h2><Panel query={diff}>{(data) => <Changes changes={data.changes} />}</Panel></section>}
       <Panel query={version} lines={10}>
         {(data) => {
-          const text = (data.text || JSON.stringify(data.definition, null, 2)).slice(0, SHOWN_MAX);
+          const text = readable(data.text || JSON.stringify(data.definition)).slice(0, SHOWN_MAX);
           return <section className="stack"><div className="sec">{words.text}<span className="push"><CopyAs text={text}>{copy}</CopyAs></span></div><div className="tall"><JsonText text={text} label={words.text} /></div></section>;
         }}
       </Panel>

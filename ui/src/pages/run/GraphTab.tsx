@@ -21,7 +21,7 @@ import { rowsOf } from "./timeline";
 /** Graph and timeline at the left, the selected node at the right; a list of nodes at phone width. */
 export function GraphTab({ view, onAction }: { view: RunView; onAction: (action: ActionName) => void }) {
   const [search, change] = useSearchParams();
-  const { graph, error, direction, turn } = useGraph(view);
+  const { graph, error, again, direction, turn } = useGraph(view);
   const overlays = useMemo(() => (graph ? overlayOf(graph, view.node_states, view.why) : new Map<string, NodeOverlay>()), [graph, view.node_states, view.why]);
   const select = useCallback((node: string | undefined) => change({ node }), [change]);
   const selected = search.node ?? troubled(view);
@@ -33,7 +33,7 @@ export function GraphTab({ view, onAction }: { view: RunView; onAction: (action:
     <div className="split" style={{ "--panel": `${width.value}px` } as React.CSSProperties}>
       <div className="panes">
         {isPhone ? <PhoneList view={view} graph={graph} selected={selected} onSelect={select} /> : <div>
-          {error ? <div className="panel"><ErrorPanel error={error} /></div> : graph && (
+          {error ? <div className="panel"><ErrorPanel error={error} onRetry={again} /></div> : graph && (
             <FlowGraphView graph={graph} name={view.run.flow.slice(0, 80)} overlays={overlays} selected={drawn} onSelect={select} onlyProblems={search.problems === "1"}
               tools={<GraphTools graph={graph} overlays={overlays} direction={direction} onTurn={turn} onSelect={select} />} />
           )}
@@ -57,7 +57,7 @@ function troubled(view: RunView): string | undefined {
 }
 
 /** The layout of the view, or the other direction from the server. */
-function useGraph(view: RunView): { graph: FlowGraph | undefined; error: unknown; direction: string; turn: (to: string) => void } {
+function useGraph(view: RunView): { graph: FlowGraph | undefined; error: unknown; again: () => void; direction: string; turn: (to: string) => void } {
   const [search, change] = useSearchParams();
   const own = view.graph ?? undefined;
   const direction = search.dir ?? own?.direction ?? "lr";
@@ -66,7 +66,7 @@ function useGraph(view: RunView): { graph: FlowGraph | undefined; error: unknown
     queryFn: ({ signal }) => request<FlowGraph>("GET", `/api/v1/runs/${view.run.id}/graph`, { query: { dir: direction }, signal }),
   });
   const graph = direction === own?.direction ? own : (turned.data ?? own);
-  return { graph, error: turned.error, direction, turn: (to) => change({ dir: to === own?.direction ? undefined : to }) };
+  return { graph, error: turned.error, again: () => void turned.refetch(), direction, turn: (to) => change({ dir: to === own?.direction ? undefined : to }) };
 }
 
 function GraphTools({ graph, overlays, direction, onTurn, onSelect }: { graph: FlowGraph; overlays: Map<string, NodeOverlay>; direction: string; onTurn: (to: string) => void; onSelect: (id: string) => void }) {
@@ -101,7 +101,7 @@ const FindNode = memo(function FindNode({ graph, onSelect }: { graph: FlowGraph;
 
 function PhoneList({ view, graph, selected, onSelect }: { view: RunView; graph: FlowGraph | undefined; selected: string | undefined; onSelect: (id: string) => void }) {
   const start = ms(view.run.created_at) ?? 0;
-  const rows = useMemo(() => rowsOf(view.attempts, start), [view.attempts, start]);
+  const rows = useMemo(() => rowsOf(view.attempts, start, view.why, graph), [view.attempts, start, view.why, graph]);
   return <NodeList view={view} graph={graph} rows={rows} start={start} selected={selected} onSelect={onSelect} />;
 }
 

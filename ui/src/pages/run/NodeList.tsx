@@ -2,6 +2,8 @@ import type { CSSProperties } from "react";
 import type { FlowGraph, RunView } from "../../api/console";
 import { useNow } from "../../format/now";
 import { duration, ms } from "../../format/time";
+import { nameOf, readingOrder } from "../../graph/names";
+import { doneOf } from "../../graph/overlay";
 import { Icon } from "../../parts/Icon";
 import { isEnded, lookOf } from "../../parts/status";
 import { useStatusWord } from "../../parts/Status";
@@ -26,31 +28,31 @@ export function NodeList({ view, graph, rows, start, selected, onSelect }: NodeL
   const ticking = useNow(1000);
   const end = isEnded(view.run.status) ? ms(view.run.ended_at ?? view.run.updated_at) : undefined;
   const now = Math.max(1, (end ?? ticking) - start);
-  const places = new Map((graph?.nodes ?? []).map((node, n) => [node.id, n]));
+  const places = graph ? readingOrder(graph) : new Map<string, number>();
   const bars = new Map(rows.map((row) => [row.path, row]));
   const paths = [...new Set([...Object.keys(view.node_states), ...(graph?.nodes ?? []).filter((node) => !node.id.includes("*") && node.kind !== "end").map((node) => node.id)])]
     .sort((a, b) => (places.get(a) ?? places.get(a.replace(/\/.*/, "")) ?? 1e9) - (places.get(b) ?? places.get(b.replace(/\/.*/, "")) ?? 1e9) || a.localeCompare(b, "en", { numeric: true }));
   return (
     <ul className="nodes" style={{ "--now": now, "--span": now * 1.02 } as CSSProperties}>
-      {paths.slice(0, SHOWN).map((path) => <Item key={path} path={path} view={view} row={bars.get(path)} isSelected={path === selected} onSelect={onSelect} />)}
+      {paths.slice(0, SHOWN).map((path) => <Item key={path} path={path} view={view} name={nameOf(graph, path)} row={bars.get(path)} isSelected={path === selected} onSelect={onSelect} />)}
     </ul>
   );
 }
 
-function Item({ path, view, row, isSelected, onSelect }: { path: string; view: RunView; row: TimelineRow | undefined; isSelected: boolean; onSelect: (path: string) => void }) {
+function Item({ path, name, view, row, isSelected, onSelect }: { path: string; name: string; view: RunView; row: TimelineRow | undefined; isSelected: boolean; onSelect: (path: string) => void }) {
   const words = useWords(graphWords);
   const word = useStatusWord();
   const info = view.node_states[path];
   const status = info?.status ?? "pending";
   const { family, icon } = lookOf(status);
   const branches = info?.branches;
-  const text = branches?.total ? words.ofDone(branches.total - branches.open - branches.waiting, branches.total)
+  const text = branches?.total ? words.ofDone(doneOf(branches), branches.total)
     : status === "completed" && info?.action && info.action !== "default" ? `→ ${info.action}`
       : status === "completed" && row?.to !== undefined ? duration(row.to - row.from) : word(status);
   return (
     <li className={`${family}${isSelected ? " sel" : ""}`}>
       <button type="button" aria-pressed={isSelected} onClick={() => onSelect(path)} style={{ paddingLeft: 16 + 20 * Math.min(3, path.split("/").length - 1) }}>
-        <Icon name={icon} className="fg" /><span className={`cut ${status === "pending" || status === "skipped" ? "faint" : "strong"}`}>{path.split("/").at(-1)}</span><span className="small dim cut">{text}</span>
+        <Icon name={icon} className="fg" /><span className={`cut ${status === "pending" || status === "skipped" ? "faint" : "strong"}`}>{name}</span><span className="small dim cut">{text}</span>
         {row && <MiniBars row={row} />}
       </button>
     </li>

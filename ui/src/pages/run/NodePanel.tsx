@@ -2,6 +2,7 @@ import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import type { AttemptView, FlowGraph, RunView } from "../../api/console";
 import type { NodeInfo, WaitReason } from "../../api/openapi";
+import { nameOf } from "../../graph/names";
 import { nodeOf, pathsOf } from "../../graph/overlay";
 import { useTicking } from "../../format/now";
 import { tail } from "../../format/number";
@@ -81,7 +82,7 @@ function NodeDetail({ view, graph, path, onSelect, onAction }: NodePanelProps & 
   return (
     <div className="panel" data-panel={path}>
       <div className="row">
-        <h2 className="grow text">{info.title?.slice(0, 200) ?? path.split("/").at(-1)}</h2><StatusPill status={info.status} />
+        <h2 className="grow text">{info.title?.slice(0, 200) ?? nameOf(graph, path)}</h2><StatusPill status={info.status} />
       </div>
       <p className="small dim text">
         {isBranch && node && <><button type="button" className="link" onClick={() => onSelect(node.id)}>{words.node.back}</button> · </>}
@@ -96,7 +97,7 @@ function NodeDetail({ view, graph, path, onSelect, onAction }: NodePanelProps & 
           <NodeMenu view={view} info={info} path={path} onAction={onAction} />
         </div>
       )}
-      {reasons.map((reason) => <Reason key={reason.waits_for} reason={reason} />)}
+      {reasons.map((reason) => <Reason key={reason.waits_for} reason={reason} graph={graph} />)}
       {attempts.length > 0 ? <Attempts view={view} attempts={attempts} /> : (
         <>
           {info.error && <Fault kind={info.error.kind} message={info.error.message} />}
@@ -108,9 +109,9 @@ function NodeDetail({ view, graph, path, onSelect, onAction }: NodePanelProps & 
   );
 }
 
-function Reason({ reason }: { reason: WaitReason }) {
+function Reason({ reason, graph }: { reason: WaitReason; graph: FlowGraph | undefined }) {
   const words = useWords(runWords).why;
-  const text = useTicking((now) => whyText(reason, now, words));
+  const text = useTicking((now) => whyText(reason, now, words, graph));
   if (reason.waits_for === "answer") return null;
   return <div className={`note ${familyOfReason(reason)}`}><Marked text={text} /></div>;
 }
@@ -178,6 +179,8 @@ function Attempt({ view, attempt }: { view: RunView; attempt: AttemptView }) {
   const words = useWords(runWords).node;
   const whole = (of: string) => (attempt.fence == null ? undefined : `/api/v1/runs/${view.run.id}/output?of=${of}&fence=${attempt.fence}`);
   const waits = attempt.status === "waiting" || attempt.status === "parked";
+  // Visits are numbered over the whole run: the number says something only where a node was entered more than once.
+  const isOneOfMany = view.attempts.some((other) => other.node === attempt.node && other.visit !== attempt.visit);
   return (
     <>
       {attempt.error && <Fault kind={attempt.error.kind} message={attempt.error.message} />}
@@ -187,7 +190,7 @@ function Attempt({ view, attempt }: { view: RunView; attempt: AttemptView }) {
         {attempt.started_at && <><dt>{waits ? words.waited : words.ran}</dt><dd><Elapsed from={attempt.started_at} to={attempt.finished_at} /></dd></>}
         {attempt.started_at && <><dt>{words.started}</dt><dd><Clock at={attempt.started_at} /></dd></>}
         {attempt.action && attempt.action !== "default" && <><dt>{words.action}</dt><dd><code>{attempt.action.slice(0, 120)}</code></dd></>}
-        {attempt.visit > 1 && <><dt>{words.visit}</dt><dd>{attempt.visit}</dd></>}
+        {isOneOfMany && <><dt>{words.visit}</dt><dd>{attempt.visit}</dd></>}
       </dl>
       {attempt.input && <PayloadView title={words.input} payload={attempt.input} whole={whole("input")} />}
       <PayloadView title={words.output} payload={attempt.output} whole={whole("output")} />

@@ -6,6 +6,7 @@ import type { RunView } from "../../api/console";
 import type { WaitReason } from "../../api/openapi";
 import { useTicking } from "../../format/now";
 import { money, shortId, tail } from "../../format/number";
+import { nameInText } from "../../graph/names";
 import { CopyButton } from "../../parts/Copy";
 import { ErrorPanel } from "../../parts/Errors";
 import { Icon } from "../../parts/Icon";
@@ -102,8 +103,8 @@ function WhyLine({ view, onAction }: HeadProps) {
   const words = useWords(runWords);
   const { run, why } = view;
   const [first, second, ...rest] = why.filter((reason) => reason.waits_for !== "nothing");
-  const main = useTicking((now) => (first ? whyText(first, now, words.why) : ""));
-  const also = useTicking((now) => (second ? words.why.also(whyText(second, now, words.why)) : ""));
+  const main = useTicking((now) => (first ? whyText(first, now, words.why, view.graph) : ""));
+  const also = useTicking((now) => (second ? words.why.also(whyText(second, now, words.why, view.graph)) : ""));
   if (isEnded(run.status)) return <EndLine view={view} />;
   if (!first) return null;
   const family = familyOfReason(first);
@@ -141,7 +142,7 @@ function EndLine({ view }: { view: RunView }) {
   const { run } = view;
   const { family, icon } = lookOf(run.status);
   const error = short(run.error?.message, 300) ?? "";
-  const text = run.status === "failed" ? (run.error?.node ? words.failedAt(run.error.node.slice(0, 80), error) : words.failed(error)) : words[run.status as "completed" | "canceled"];
+  const text = run.status === "failed" ? (run.error?.node ? words.failedAt(nameInText(view.graph, run.error.node).slice(0, 80), error) : words.failed(error)) : words[run.status as "completed" | "canceled"];
   return <div className={`note why ${family === "idle" ? "idle" : family}`} data-why={run.status}><Icon name={icon} /><span className="grow"><Marked text={text} /></span></div>;
 }
 

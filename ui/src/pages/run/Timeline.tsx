@@ -3,6 +3,7 @@ import { type CSSProperties, memo, useMemo, useRef } from "react";
 import type { RunView } from "../../api/console";
 import { useNow } from "../../format/now";
 import { duration, ms } from "../../format/time";
+import { readingOrder } from "../../graph/names";
 import { Icon } from "../../parts/Icon";
 import { isEnded, lookOf } from "../../parts/status";
 import { useWords } from "../../words/language";
@@ -11,6 +12,8 @@ import { type Segment, rowsOf, ticks, type TimelineRow } from "./timeline";
 
 const ROW = 26;
 const ROWS_SHOWN = 14;
+/** The part of the axis where the flag of the current time hides a mark. */
+const FLAG_SHARE = 0.06;
 
 interface TimelineProps {
   view: RunView;
@@ -25,7 +28,7 @@ export function Timeline({ view, selected, onSelect }: TimelineProps) {
   const { start, end } = bounds(view);
   // Each patch brings new reasons; only back-offs and suspended calls matter here.
   const retries = view.why.filter((reason) => reason.waits_for === "retry" || reason.waits_for === "report");
-  const rows = useMemo(() => rowsOf(view.attempts, start, retries), [view.attempts, start, retries.map((reason) => `${reason.node} ${reason.until}`).join()]);
+  const rows = useMemo(() => rowsOf(view.attempts, start, retries, view.graph), [view.attempts, start, view.graph, retries.map((reason) => `${reason.node} ${reason.until}`).join()]);
   const scroller = useRef<HTMLDivElement>(null);
   const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => ROW, overscan: 8 });
   return (
@@ -62,7 +65,7 @@ function Clocked({ start, end, rows, children }: { start: number; end: number | 
   return (
     <div className="clocked" style={{ "--now": now, "--span": span } as CSSProperties}>
       <div className="axis" aria-hidden="true">
-        {ticks(span).map((at) => <span key={at} style={{ left: `${(at / span) * 100}%` }}>{axisText(at)}</span>)}
+        {ticks(span).filter((at) => end !== undefined || Math.abs(at - now) / span > FLAG_SHARE).map((at) => <span key={at} style={{ left: `${(at / span) * 100}%` }}>{axisText(at)}</span>)}
         {end === undefined && <b style={{ left: `${(now / span) * 100}%` }}>{duration(now)}</b>}
       </div>
       <div className="marks" aria-hidden="true">
@@ -117,7 +120,9 @@ function Legend() {
 /** The nodes without a row: not started, and skipped. */
 function Rest({ view }: { view: RunView }) {
   const words = useWords(runWords).timeline;
-  const names = (status: string) => (view.graph?.nodes ?? []).filter((node) => !node.parent && node.kind !== "end" && (view.node_states[node.id]?.status ?? "pending") === status).map((node) => node.label.slice(0, 60));
+  const order = view.graph ? readingOrder(view.graph) : new Map<string, number>();
+  const nodes = [...(view.graph?.nodes ?? [])].sort((a, b) => (order.get(a.id) ?? 0) - (order.get(b.id) ?? 0));
+  const names = (status: string) => nodes.filter((node) => !node.parent && node.kind !== "end" && (view.node_states[node.id]?.status ?? "pending") === status).map((node) => node.key.slice(0, 60));
   const list = (all: string[]) => (all.length > 8 ? words.andMore(all.slice(0, 8).join(", "), all.length - 8) : all.join(", "));
   const [todo, skipped] = [isEnded(view.run.status) ? [] : names("pending"), names("skipped")];
   if (todo.length === 0 && skipped.length === 0 && !view.more_attempts) return null;

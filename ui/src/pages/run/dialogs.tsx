@@ -119,9 +119,9 @@ function DecideDialog({ view, node, decision, onClose }: DialogProps & { node: s
 }
 
 /** The outcome of a rerun or retry before it is made. */
-function DryRunNote({ dry, error }: { dry: DryRun | undefined; error: unknown }) {
+function DryRunNote({ dry, error, onRetry }: { dry: DryRun | undefined; error: unknown; onRetry: () => void }) {
   const words = useWords(runWords).dialog;
-  if (error) return <ErrorPanel error={error} />;
+  if (error) return <ErrorPanel error={error} onRetry={onRetry} />;
   if (!dry) return <p className="small faint">{words.checking}</p>;
   const of = (status: string) => dry.nodes.filter((node) => node.status === status).length;
   const parts = [words.dryRun(of("runs") + of("goes_on"), dry.calls.sure), of("may_run") > 0 && words.mayRun(of("may_run")), of("kept") > 0 && words.kept(of("kept")), dry.cost.at_most > 0 && words.dryCost(money(dry.cost.estimated))];
@@ -164,8 +164,8 @@ function RerunDialog({ view, node, onClose }: DialogProps & { node?: string }) {
         <select className="input" value={from} onChange={(event) => setFrom(event.target.value)}>{nodes.map((one) => <option key={one}>{one}</option>)}</select>
       </label>
       <label className="check"><input type="checkbox" checked={isEditing} onChange={(event) => setEditing(event.target.checked)} />{words.editShared}</label>
-      {isEditing && (whole.isError ? <ErrorPanel error={whole.error} /> : <JsonField label={words.shared} value={text ?? before} onChange={setText} hint={words.sharedHint} />)}
-      <DryRunNote dry={dry.data} error={dry.error} />
+      {isEditing && (whole.isError ? <ErrorPanel error={whole.error} onRetry={() => void whole.refetch()} /> : <JsonField label={words.shared} value={text ?? before} onChange={setText} hint={words.sharedHint} />)}
+      <DryRunNote dry={dry.data} error={dry.error} onRetry={() => void dry.refetch()} />
     </ActionDialog>
   );
 }
@@ -187,7 +187,7 @@ function RetryDialog({ view, onClose }: DialogProps) {
       cli={`windlass run retry ${id}`} run={() => call("POST /api/v1/runs/{id}/retry", { path: { id }, body: {} })}
     >
       <p className="dim">{words.retryText}</p>
-      <DryRunNote dry={dry.data} error={dry.error} />
+      <DryRunNote dry={dry.data} error={dry.error} onRetry={() => void dry.refetch()} />
     </ActionDialog>
   );
 }

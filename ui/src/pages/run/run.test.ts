@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
-import type { AttemptView } from "../../api/console";
+import type { AttemptView, FlowGraph } from "../../api/console";
 import type { WaitReason } from "../../api/openapi";
+import { readingOrder } from "../../graph/names";
 import { runWords } from "../../words/run";
 import { changedKeys } from "./dialogs";
 import { isRuntimeKey, partsOf, pathText } from "./state";
@@ -28,6 +29,29 @@ test("a back-off that goes on ends when the retry is due", () => {
   const why: WaitReason[] = [{ node: "a", waits_for: "retry", until: at(3000), text: "" }];
   const [row] = rowsOf([attempt("a", 1, "failed", 0, 0, 500), attempt("a", 1, "waiting", 500, 500, undefined, { kind: "retry" })], START, why);
   expect(row?.segments.at(-1)).toMatchObject({ kind: "backoff", from: 500, to: 3000 });
+});
+
+test("a failed try whose retry is due later is followed by its back-off", () => {
+  const why: WaitReason[] = [{ node: "a", waits_for: "retry", until: at(20_000), text: "" }];
+  const [row] = rowsOf([attempt("a", 1, "error", 0, 0, 500)], START, why);
+  expect(row?.segments.map(({ kind, from, to }) => [kind, from, to])).toEqual([["failed", 0, 500], ["backoff", 500, 20_000]]);
+  expect(row?.to).toBeUndefined();
+});
+
+test("branches have the labels of the drawing, in rows and in sentences", () => {
+  const box = { kind: "call" as const, word: "http", start: false, box: false, w: 80, h: 40, x: 0, y: 0 };
+  const graph: FlowGraph = {
+    direction: "lr", form: "graph", width: 400, height: 200, more: false, edges: [],
+    nodes: [
+      { ...box, id: "a", key: "a", label: "a", short: "a", x: 300 }, { ...box, id: "fan", key: "fan", label: "fan", short: "fan", box: true },
+      { ...box, id: "fan/1", key: "1", label: "speech", short: "speech", parent: "fan", y: 90 }, { ...box, id: "fan/0", key: "0", label: "motion", short: "motion", parent: "fan", y: 10 },
+    ],
+  };
+  const rows = rowsOf([attempt("fan/1", 1, "ok", 0, 0, 70), attempt("fan/0", 1, "ok", 0, 0, 80)], START, [], graph);
+  expect(rows.map((row) => row.name)).toEqual(["fan", "motion", "speech"]);
+  expect([...readingOrder(graph).keys()]).toEqual(["fan", "fan/0", "fan/1", "a"]);
+  expect(whyText({ node: "fan/0", waits_for: "report", text: "" }, START, runWords.en.why, graph)).toBe("`motion` is suspended until its worker reports.");
+  expect(whyText({ node: "each/3", waits_for: "report", text: "" }, START, runWords.en.why, graph)).toBe("`each/3` is suspended until its worker reports.");
 });
 
 test("after a suspended call lies the wait for its report", () => {

@@ -1,7 +1,8 @@
 // The rows and segments of the timeline, from the attempts of a run.
-import type { AttemptView } from "../../api/console";
+import type { AttemptView, FlowGraph } from "../../api/console";
 import type { WaitReason } from "../../api/openapi";
 import { ms } from "../../format/time";
+import { nameOf } from "../../graph/names";
 
 export type SegmentKind = "queued" | "running" | "ok" | "failed" | "backoff" | "waiting" | "canceled";
 
@@ -19,7 +20,7 @@ export interface Segment {
 export interface TimelineRow {
   path: string;
   depth: number;
-  /** The last part of the path. */
+  /** The last part of the path, or the label of a branch. */
   name: string;
   segments: Segment[];
   /** The time of the first segment. */
@@ -70,7 +71,7 @@ function withGaps(segments: Segment[]): Segment[] {
 }
 
 /** One row for each path that has attempts, in the order in which they began; nodes inside follow their box. */
-export function rowsOf(attempts: AttemptView[], start: number, why: WaitReason[] = []): TimelineRow[] {
+export function rowsOf(attempts: AttemptView[], start: number, why: WaitReason[] = [], graph?: FlowGraph | null): TimelineRow[] {
   const retries = new Map(why.filter((reason) => reason.waits_for === "retry").map((reason) => [reason.node, ms(reason.until)]));
   const suspended = new Set(why.filter((reason) => reason.waits_for === "report").map((reason) => reason.node));
   const rows = new Map<string, TimelineRow>();
@@ -84,7 +85,7 @@ export function rowsOf(attempts: AttemptView[], start: number, why: WaitReason[]
       continue;
     }
     const parts = attempt.node.split("/");
-    rows.set(attempt.node, { path: attempt.node, depth: parts.length - 1, name: parts.at(-1) ?? attempt.node, segments, from: first.from });
+    rows.set(attempt.node, { path: attempt.node, depth: parts.length - 1, name: nameOf(graph, attempt.node), segments, from: first.from });
   }
   for (const row of rows.values()) {
     row.segments = withGaps(row.segments.sort((a, b) => a.from - b.from));
@@ -94,7 +95,9 @@ export function rowsOf(attempts: AttemptView[], start: number, why: WaitReason[]
     const retry = retries.get(row.path);
     // A back-off ends at a known time in the future.
     if (last?.kind === "backoff" && last.to === undefined && retry !== undefined) last.to = Math.max(last.from, retry - start);
-    row.to = last?.kind === "backoff" ? undefined : last?.to;
+    // The last try has failed, and the next one has no attempt yet.
+    if (last?.kind === "failed" && last.to !== undefined && retry !== undefined) row.segments.push({ kind: "backoff", from: last.to, to: Math.max(last.to, retry - start), attempt: last.attempt });
+    row.to = row.segments.at(-1)?.kind === "backoff" ? undefined : last?.to;
   }
   return withBoxes([...rows.values()]);
 }
@@ -121,7 +124,7 @@ function withBoxes(rows: TimelineRow[]): TimelineRow[] {
   }
   const ordered: TimelineRow[] = [];
   const add = (path: string) => {
-    for (const row of (children.get(path) ?? []).sort((a, b) => a.from - b.from || byNumber(a.name, b.name))) {
+    for (const row of (children.get(path) ?? []).sort((a, b) => a.from - b.from || byNumber(a.path, b.path))) {
       ordered.push(row);
       add(row.path);
     }
@@ -132,7 +135,8 @@ function withBoxes(rows: TimelineRow[]): TimelineRow[] {
 
 /** Branches that began at one time are ordered by their index; other rows keep their order. */
 function byNumber(a: string, b: string): number {
-  const order = Number(a) - Number(b);
+  const index = (path: string) => Number(path.slice(path.lastIndexOf("/") + 1));
+  const order = index(a) - index(b);
   return Number.isNaN(order) ? 0 : order;
 }
 

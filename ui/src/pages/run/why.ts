@@ -1,7 +1,9 @@
 // The sentence for each reason why a run waits. The server says the reason as a code with values; the words are here.
+import type { FlowGraph } from "../../api/console";
 import type { WaitReason } from "../../api/openapi";
 import { money } from "../../format/number";
 import { duration, ms } from "../../format/time";
+import { nameInText } from "../../graph/names";
 import type { Family } from "../../parts/status";
 import type { runWords } from "../../words/run";
 
@@ -17,9 +19,9 @@ export function familyOfReason(reason: WaitReason): Family {
 }
 
 /** The reason as a sentence; an unknown one is told in the server's words. */
-export function whyText(reason: WaitReason, now: number, words: WhyWords): string {
+export function whyText(reason: WaitReason, now: number, words: WhyWords, graph?: FlowGraph | null): string {
   const { node, service, key } = reason;
-  const name = node.split("/").at(-1) ?? node;
+  const name = nameInText(graph, node);
   const end = ms(reason.until);
   const left = end === undefined ? undefined : duration(Math.max(0, end - now));
   const people = reason.assignees?.length ? reason.assignees.join(", ") : words.anyone;

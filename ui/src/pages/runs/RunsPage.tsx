@@ -89,6 +89,7 @@ export function RunsPage() {
         <Export query={query} />
       </div>
       {runs.isError && <ErrorPanel error={runs.error} onRetry={() => void runs.refetch()} />}
+      {counts.isError && !runs.isError && <ErrorPanel error={counts.error} onRetry={() => void counts.refetch()} />}
       {runs.data === undefined ? !runs.isError && <Skeleton lines={10} /> : rows.length === 0 && isFirst ? <Nothing query={query} onClear={() => setQuery("")} hasNext={runs.data.next != null} /> : (
         <RunTable rows={rows} columns={columns} selected={selected} setSelected={(next) => { setSelected(next); setAll(false); }} />
       )}
@@ -147,7 +148,7 @@ function Nothing({ query, onClear, hasNext }: { query: string; onClear: () => vo
     <div className="frame">
       <EmptyList icon="runs" title={words.empty.title} text={words.empty.text} command="windlass run start FLOW --watch">
         <button type="button" className="btn" disabled={load.isPending} onClick={() => load.mutate()}>{common.examples}</button>
-        {load.isError && <ErrorPanel error={load.error} />}
+        {load.isError && <ErrorPanel error={load.error} onRetry={() => load.mutate()} />}
       </EmptyList>
     </div>
   );

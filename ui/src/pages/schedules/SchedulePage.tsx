@@ -65,7 +65,7 @@ function Body({ schedule }: { schedule: ScheduleInfo }) {
         <dt>{words.head.starts}</dt><dd><Target schedule={schedule} /></dd>
         <dt>{form.cron}</dt><dd><code>{schedule.cron_expr}</code> {schedule.timezone}</dd>
         <dt>{form.overlap}</dt><dd>{form.overlaps[schedule.overlap] ?? schedule.overlap}</dd>
-        <dt>{form.catchup}</dt><dd>{form.catchups[schedule.catchup] ?? schedule.catchup}, {form.window} {duration(schedule.window_ms)}</dd>
+        <dt>{form.catchup}</dt><dd>{form.catchups[schedule.catchup] ?? schedule.catchup}{schedule.catchup !== "none" && `, ${form.windowText(duration(schedule.window_ms))}`}</dd>
         <dt>{form.dst}</dt><dd>{form.dsts[schedule.dst] ?? schedule.dst}</dd>
         <dt>{detail.fired}</dt><dd>{detail.firedText(schedule.fired ?? 0, schedule.passed ?? 0)}</dd>
         {schedule.last_run && <><dt>{detail.lastRun}</dt><dd><StartedLink of={schedule.last_run}><Ago at={schedule.last_run.slot} /></StartedLink> {schedule.last_run.manual && <span className="tag">{detail.byHand}</span>}</dd></>}

@@ -78,7 +78,7 @@ export function ScheduleTable({ schedules }: { schedules: ScheduleInfo[] }) {
               <td className="cut"><Target schedule={schedule} /></td>
               <td className="dim">{schedule.next_runs[0] ? <Ago at={schedule.next_runs[0]} /> : "–"}</td>
               <td className="dim">{schedule.last_run ? <StartedLink of={schedule.last_run}><Ago at={schedule.last_run.slot} /></StartedLink> : words.never}</td>
-              <td className="dim">{schedule.overlap}</td>
+              <td className="dim">{words.form.overlaps[schedule.overlap] ?? schedule.overlap}</td>
               <td className="num"><button type="button" className="btn sm" onClick={() => setDialog({ of: "trigger", schedule })}>{words.trigger}</button> <button type="button" className="btn sm quiet" onClick={() => setDialog({ of: "toggle", schedule })}>{schedule.enabled ? words.disable : words.enable}</button></td>
             </tr>
           ))}

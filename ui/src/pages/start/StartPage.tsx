@@ -32,7 +32,7 @@ function useFlow(flow: string, version: string) {
     queryKey: ["version", flow, Number(version)], enabled: flow !== "" && version !== "",
     queryFn: ({ signal }) => call("GET /api/v1/flows/{flow}/versions/{version}", { path: { flow, version: Number(version) }, signal }),
   });
-  return { detail, definition: version ? chosen.data : (detail.data?.version ?? undefined) };
+  return { detail, chosen, definition: version ? chosen.data : (detail.data?.version ?? undefined) };
 }
 
 /** The values of a run that is to be started again. */
@@ -82,10 +82,11 @@ export function StartPage() {
   const common = useWords(commonWords).action;
   const [search, change] = useSearchParams();
   const flow = search.flow ?? "";
-  const [form, setForm] = useState(EMPTY);
+  // A link may bring the parameters.
+  const [form, setForm] = useState<StartForm>(() => (search.params ? { ...EMPTY, json: search.params, isJson: true } : EMPTY));
   const set = (some: Partial<StartForm>) => setForm((old) => ({ ...old, ...some }));
   const like = useLike(search.like, set);
-  const { detail, definition } = useFlow(flow, form.version);
+  const { detail, chosen, definition } = useFlow(flow, form.version);
   const variables = variablesOf(definition?.definition);
   const { body, bad } = bodyOf(form, variables);
   const navigate = useNavigate();
@@ -111,9 +112,10 @@ export function StartPage() {
         {like.isError && <ErrorPanel error={like.error} onRetry={() => void like.refetch()} />}
         <FlowFields flow={flow} version={form.version} isWrong={isTried && !flow} onFlow={(next) => { change({ flow: next || undefined, like: undefined }); set({ version: "" }); }} onVersion={(version) => set({ version })} />
         {detail.isError && <ErrorPanel error={detail.error} onRetry={() => void detail.refetch()} />}
+        {chosen.isError && <ErrorPanel error={chosen.error} onRetry={() => void chosen.refetch()} />}
         <Params form={form} set={set} variables={variables} reads={definition ? paramsRead(definition.text || JSON.stringify(definition.definition)) : []} shows={shows} />
         <More form={form} set={set} shows={shows} isOpen={search.like !== undefined} />
-        {start.isError && <ErrorPanel error={start.error} />}
+        {start.isError && <ErrorPanel error={start.error} onRetry={() => body && start.mutate(body)} />}
         <div className="row wrap">
           <button type="submit" className="btn primary" disabled={start.isPending}>{words.start}</button>
           <span className="grow" />

@@ -4,10 +4,14 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{
+    AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader,
+};
+use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use windlass_tls::rustls::ServerConfig;
 
 /// One request as it came.
 #[derive(Debug, Clone)]
@@ -33,12 +37,13 @@ pub(super) struct Double {
     pub(super) asked: mpsc::UnboundedReceiver<Request>,
     /// Connections that their other end closed.
     pub(super) hung_up: mpsc::UnboundedReceiver<usize>,
+    scheme: &'static str,
     _tasks: JoinSet<()>,
 }
 
 impl Double {
     pub(super) fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("{}://{}", self.scheme, self.address)
     }
 }
 
@@ -54,6 +59,16 @@ where
     F: Fn(Request) -> R + Send + Sync + 'static,
     R: Future<Output = String> + Send,
 {
+    double_over(None, answer).await
+}
+
+/// Starts a worker with this certificate, or without one.
+pub(super) async fn double_over<F, R>(tls: Option<Arc<ServerConfig>>, answer: F) -> Double
+where
+    F: Fn(Request) -> R + Send + Sync + 'static,
+    R: Future<Output = String> + Send,
+{
+    let scheme = if tls.is_some() { "https" } else { "http" };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (asking, asked) = mpsc::unbounded_channel();
@@ -65,17 +80,25 @@ where
         for connection in 0.. {
             let Ok((stream, _)) = listener.accept().await else { return };
             let (answer, asking, hanging_up) = (answer.clone(), asking.clone(), hanging_up.clone());
+            let tls = tls.clone().map(TlsAcceptor::from);
             connections.spawn(async move {
-                serve(stream, connection, &*answer, &asking).await;
+                match tls {
+                    None => serve(stream, connection, &*answer, &asking).await,
+                    Some(tls) => {
+                        if let Ok(stream) = tls.accept(stream).await {
+                            serve(stream, connection, &*answer, &asking).await;
+                        }
+                    }
+                }
                 let _ = hanging_up.send(connection);
             });
         }
     });
-    Double { address, asked, hung_up, _tasks: tasks }
+    Double { address, asked, hung_up, scheme, _tasks: tasks }
 }
 
 async fn serve<F, R>(
-    stream: TcpStream,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
     connection: usize,
     answer: &F,
     asking: &mpsc::UnboundedSender<Request>,
@@ -96,7 +119,7 @@ async fn serve<F, R>(
     }
 }
 
-async fn read(stream: &mut BufReader<TcpStream>, connection: usize) -> Option<Request> {
+async fn read(stream: &mut (impl AsyncBufRead + Unpin), connection: usize) -> Option<Request> {
     let mut lines = Vec::new();
     loop {
         let mut line = String::new();

@@ -41,6 +41,7 @@ impl PollServer {
             is_draining: false,
             peer: String::new(),
             replaced: Vec::new(),
+            secret: None,
             registered_at: now,
             beat_at: now,
         };

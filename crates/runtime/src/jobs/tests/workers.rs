@@ -129,6 +129,7 @@ fn puller(server: &Runtime, id: &str) -> windlass_store::worker::WorkerRow {
         is_draining: false,
         peer: String::new(),
         replaced: Vec::new(),
+        secret: None,
         registered_at: now,
         beat_at: now,
     }

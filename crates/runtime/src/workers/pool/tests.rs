@@ -16,6 +16,7 @@ fn row(id: &str, services: &[&str]) -> WorkerRow {
         is_draining: false,
         peer: String::new(),
         replaced: Vec::new(),
+        secret: None,
         registered_at: NOW,
         beat_at: NOW,
     }
