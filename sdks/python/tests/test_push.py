@@ -13,13 +13,15 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import pytest
 
-from windlass import App, Call, Fatal, Temporary
+from windlass import App, Call, Fatal, RunFailed, Temporary
 from windlass.flow import Flow
 from windlass.push import AsgiHandlers, BadSignature, Registration, SignatureCheck, WsgiHandlers, key_of, sign
 from windlass.testing import Server
 
 Name = Callable[[str], str]
 SECRET = "whsec_" + base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
+
+OTHER_SECRET = "whsec_" + base64.b64encode(b"fedcba9876543210fedcba9876543210").decode()
 
 
 def make_app() -> App:
@@ -191,6 +193,39 @@ def listening() -> Iterator[Callable[[Any], str]]:
     for made in servers:
         made.shutdown()
         made.server_close()
+
+
+def test_the_server_signs_its_calls(server: Server, name: Name, listening: Any) -> None:
+    app = App(server.url)
+
+    @app.service(name("signed"))
+    def signed(text: str) -> str:
+        return text.upper()
+
+    flow = Flow(name("signed-push"))
+    flow.result(text=flow.call("signed", signed, text="a", push=True))
+    address = listening(WsgiHandlers(app, secrets=[OTHER_SECRET, SECRET]))
+    with Registration(app, address, secret=SECRET) as registration:
+        assert registration.wait()
+        flow.publish(app.client)
+        assert app.client.start(flow.name).result(15) == {"text": "A"}
+
+
+def test_calls_under_another_secret_fail(server: Server, name: Name, listening: Any) -> None:
+    app = App(server.url)
+
+    @app.service(name("foreign"))
+    def foreign(text: str) -> str:
+        return text.upper()
+
+    flow = Flow(name("foreign-push"))
+    flow.call("foreign", foreign, text="a", push=True)
+    address = listening(WsgiHandlers(app, secrets=[SECRET]))
+    with Registration(app, address, secret=OTHER_SECRET) as registration:
+        assert registration.wait()
+        flow.publish(app.client)
+        with pytest.raises(RunFailed, match="the signature is wrong"):
+            app.client.start(flow.name).result(15)
 
 
 def test_the_server_calls_a_registered_push_worker(server: Server, name: Name, listening: Any) -> None:

@@ -10,7 +10,10 @@ __all__ = [
     "ApprovalInfo",
     "AttemptHead",
     "AttentionItem",
+    "AuditBreak",
+    "AuditHead",
     "AuditLine",
+    "AuditVerification",
     "BackoffKind",
     "BranchCounts",
     "Budget",
@@ -60,6 +63,8 @@ __all__ = [
     "ExampleInfo",
     "ExampleNames",
     "ExamplesLoaded",
+    "ExchangeRequest",
+    "ExchangeResponse",
     "ExpandResponse",
     "ExpandedTaskInfo",
     "ExtendRequest",
@@ -297,8 +302,25 @@ class AttentionItem(_AttentionItemRequired, total=False):
     since: Optional[Time]
 
 
+class AuditBreak(TypedDict):
+    """A place where the audit is not as it was written."""
+
+    reason: str
+    seq: int
+
+
+class AuditHead(TypedDict):
+    """The last line of the audit. Keep it in another place: it proves that no line up to it was changed or
+    deleted.
+    """
+
+    hash: str
+    seq: int
+
+
 class _AuditLineRequired(TypedDict):
     at: Time
+    hash: str
     method: str
     path: str
     result: str
@@ -315,6 +337,17 @@ class AuditLine(_AuditLineRequired, total=False):
     code: Optional[str]
     ip: Optional[str]
     reason: Optional[str]
+
+
+class _AuditVerificationRequired(TypedDict):
+    head: AuditHead
+    intact: int
+
+
+class AuditVerification(_AuditVerificationRequired, total=False):
+    """The result of a check of the whole audit."""
+
+    broken: Optional[AuditBreak]
 
 
 BackoffKind = Literal["fixed", "exponential"]
@@ -775,6 +808,28 @@ class ExamplesLoaded(TypedDict):
 
     kept: List[str]
     published: List[PublishResponse]
+
+
+class _ExchangeRequestRequired(TypedDict):
+    claim: ClaimRequest
+
+
+class ExchangeRequest(_ExchangeRequestRequired, total=False):
+    """Ends of jobs and the next claim, in one request."""
+
+    finish: List[JobResult]
+
+
+class _ExchangeResponseRequired(TypedDict):
+    jobs: List[ClaimedJob]
+    results: List[FinishVerdict]
+
+
+class ExchangeResponse(_ExchangeResponseRequired, total=False):
+    """The verdicts on the ends, and the jobs that the worker holds now."""
+
+    code: Optional[str]
+    draining: bool
 
 
 class ExpandResponse(TypedDict):
@@ -2171,6 +2226,7 @@ class ServiceChange(TypedDict, total=False):
     calls_max: Optional[int]
     priority: Optional[RunPriority]
     recheck_ms: Optional[int]
+    secret: Optional[str]
     timeout_ms: Optional[int]
     until_reported: bool
 
@@ -2194,6 +2250,7 @@ class ServiceInfo(_ServiceInfoRequired, total=False):
 
     calls_max: Optional[int]
     capacity: int
+    is_signed: bool
     load: int
     n_waiting: int
     n_workers: int
