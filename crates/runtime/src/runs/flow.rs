@@ -227,14 +227,13 @@ mod tests {
         const FLOW: &str = r#"{"start": "a", "nodes": {"a": {"service": "s"}}}"#;
         let plan = compile(FLOW, Strictness::Strict).plan.unwrap();
         let plans = Plans::default();
-        let kept = |text_bytes: usize| {
-            for n in 0..100 {
-                plans.keep(VersionId::new(Uuid::from_u128(n)), &plan, text_bytes);
-            }
+        let version = |n: u128| VersionId::new(Uuid::from_u128(n));
+        let kept = |versions: std::ops::Range<u128>, text_bytes: usize| {
+            versions.for_each(|n| plans.keep(version(n), &plan, text_bytes));
             plans.compiled.read().unwrap().plans.len()
         };
-        assert_eq!(kept(FLOW.len()), 100);
-        assert!(kept(4 << 20) <= 8);
-        assert!(plans.find(VersionId::new(Uuid::from_u128(99))).is_some());
+        assert_eq!(kept(0..100, FLOW.len()), 100);
+        assert!(kept(100..200, 4 << 20) <= 8);
+        assert!(plans.find(version(199)).is_some() && plans.find(version(0)).is_none());
     }
 }

@@ -25,7 +25,7 @@ const FILL: &str = "INSERT INTO runs (project, id, len, flow, version, labels, a
      CASE n % 9 WHEN 2 THEN ('00000000-0000-0000-0000-0000000000' || lpad((n % 50)::text, 2, '0'))::uuid END, '', \
      NULL, NULL, n, n FROM generate_series(1, 20000) AS n; \
      INSERT INTO job_specs SELECT id, '{}', 'null' FROM jobs; \
-     INSERT INTO audit SELECT 'default', n, n, 'w' || n % 100, 'x' || n % 100, 's' || n % 100, '{}' FROM generate_series(1, 20000) AS n; \
+     INSERT INTO audit SELECT 'default', n, n, 'w' || n % 100, 'x' || n % 100, 's' || n % 100, '{}', '' FROM generate_series(1, 20000) AS n; \
      ANALYZE";
 
 /// A store with many rows, for which the planner knows how they are distributed.
