@@ -96,6 +96,7 @@ pub(crate) fn version_draft(n: u64) -> VersionDraft {
         id: version_id(n),
         number: None,
         definition: r#"{"start": "a", "nodes": {"a": {"service": "s"}}}"#.to_owned(),
+        plan: None,
         form: Form::Graph,
         lenient: false,
         status: VersionStatus::Published,

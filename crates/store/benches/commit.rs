@@ -65,6 +65,7 @@ fn publish(store: &dyn Store) {
         id: id("ver", 1),
         number: None,
         definition: DEFINITION.to_owned(),
+        plan: None,
         form: Form::Graph,
         lenient: false,
         status: VersionStatus::Published,

@@ -4,11 +4,12 @@
 mod readable;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use windlass_engine::definition::Strictness;
 use windlass_engine::id::{FlowId, VersionId};
-use windlass_engine::plan::Form;
+use windlass_engine::plan::{Form, Plan};
 use windlass_engine::time::Timestamp;
 
 use crate::page::{Order, Part};
@@ -68,7 +69,7 @@ pub enum VersionStatus {
 ///
 /// Ids are given by the caller, so that publishing again after an unknown outcome is harmless: rows that exist under
 /// these ids already is answered, and nothing is written.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Publication {
     pub flow: FlowChoice,
     pub version: Option<VersionDraft>,
@@ -95,12 +96,14 @@ pub struct FlowDraft {
 }
 
 /// A version to be created.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct VersionDraft {
     pub id: VersionId,
     /// `None` = the next one.
     pub number: Option<u32>,
     pub definition: String,
+    /// The plan of the definition. A store that needs one and is given none compiles the definition.
+    pub plan: Option<Arc<Plan>>,
     pub form: Form,
     pub lenient: bool,
     pub status: VersionStatus,

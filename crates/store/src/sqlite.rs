@@ -301,7 +301,7 @@ impl Store for Sqlite {
         query: ReadyQuery,
     ) -> Result<Vec<ReadyCursor>, StoreError> {
         let project = project.clone();
-        self.read(move |db| job::ready_cursors(&db.connection, &project, &query)).await
+        self.read(move |db| job::ready_cursors(db, &project, &query)).await
     }
 
     async fn job_outlines(

@@ -87,7 +87,13 @@ impl Jobs {
                 self.apply_changes(changes);
                 std::iter::repeat_with(|| Ok(())).take(n).collect()
             }
-            Err(StoreError::Conflict { .. } | StoreError::Refused(_)) if n > 1 => {
+            // One of them, or its page, is at fault.
+            Err(
+                StoreError::Conflict { .. }
+                | StoreError::Refused(_)
+                | StoreError::Damaged(_)
+                | StoreError::Corrupt(_),
+            ) if n > 1 => {
                 let alone = changes.iter().map(|one| vec![one.clone()]).collect();
                 let answers = self.commit_all(alone, is_hasty).await;
                 let done = changes.into_iter().zip(&answers).filter(|(_, answer)| answer.is_ok());

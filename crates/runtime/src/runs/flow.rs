@@ -159,6 +159,7 @@ impl Runs {
                 id: VersionId::new(Uuid::now_v7()),
                 number: version.number,
                 definition,
+                plan: plan.clone(),
                 form,
                 lenient: version.strictness == Strictness::Lenient,
                 status: version.status,

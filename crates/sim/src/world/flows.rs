@@ -42,6 +42,7 @@ impl SimWorld {
             id: VersionId::new(Uuid::from_u128(1)),
             number: None,
             definition: String::new(),
+            plan: None,
             form: Form::Graph,
             lenient: false,
             status: VersionStatus::Published,

@@ -13,6 +13,7 @@ use crate::projection::{PathPart, Write, writes};
 const WRITES_MAX: usize = 1 << 20;
 
 /// Columns beside a definition for readers of the tables.
+#[derive(Default)]
 pub(crate) struct Readable {
     /// The definition as JSON, if it is not JSON itself.
     pub(crate) json: Option<String>,
@@ -22,11 +23,14 @@ pub(crate) struct Readable {
 
 impl Readable {
     pub(crate) fn of(publication: &Publication) -> Readable {
-        let definition = publication.version.as_ref().map_or("", |draft| &draft.definition);
-        let compiled = compile(definition, Strictness::Lenient);
-        let is_json = serde_json::from_str::<IgnoredAny>(definition).is_ok();
-        let writes = compiled.plan.as_deref().map(writes).unwrap_or_default();
-        Readable { json: (!is_json).then(|| compiled.definition.to_string()), writes: listed(&writes) }
+        let Some(draft) = &publication.version else { return Readable::default() };
+        let is_json = serde_json::from_str::<IgnoredAny>(&draft.definition).is_ok();
+        let is_complete = is_json && draft.plan.is_some();
+        let compiled = (!is_complete).then(|| compile(&draft.definition, Strictness::Lenient));
+        let plan = draft.plan.as_ref().or(compiled.as_ref().and_then(|compiled| compiled.plan.as_ref()));
+        let writes = plan.map(|plan| writes(plan)).unwrap_or_default();
+        let json = compiled.filter(|_| !is_json).map(|compiled| compiled.definition.to_string());
+        Readable { json, writes: listed(&writes) }
     }
 }
 

@@ -39,7 +39,8 @@ impl ProjectTables {
             self.flows.insert(id, row);
         }
         if let (Some(version), Some(number)) = (&version, number) {
-            let VersionDraft { id, number: _, definition, form, lenient, status, note } = version.clone();
+            let VersionDraft { id, number: _, definition, plan: _, form, lenient, status, note } =
+                version.clone();
             let row =
                 VersionRow { id, flow, number, definition, form, lenient, status, note, created_at: now };
             self.versions.insert(id, row);

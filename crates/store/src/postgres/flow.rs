@@ -147,7 +147,7 @@ async fn publish_version(
     number: u32,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let VersionDraft { id, number: _, definition, form, lenient, status, note } = draft;
+    let VersionDraft { id, number: _, definition, plan: _, form, lenient, status, note } = draft;
     let (id, flow, number) = (id.key(), flow.key(), i64::from(number));
     let (form, status) = (word(form), word(status));
     let Readable { json, writes } = readable;

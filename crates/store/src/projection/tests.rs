@@ -213,6 +213,7 @@ fn publish(store: &Memory) -> Origin {
         id: version,
         number: None,
         definition: MIXED.to_owned(),
+        plan: None,
         form: windlass_engine::plan::Form::Graph,
         lenient: false,
         status: VersionStatus::Published,

@@ -127,7 +127,7 @@ fn publish_version(
     number: u32,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let VersionDraft { id, number: _, definition, form, lenient, status, note } = draft;
+    let VersionDraft { id, number: _, definition, plan: _, form, lenient, status, note } = draft;
     let (id, flow) = (id.key(), flow.key());
     let Readable { json, writes } = readable;
     let (form, status) = (word(form), word(status));

@@ -262,6 +262,7 @@ fn workflows_given_as_yaml_have_their_nodes() {
             id: VersionId::new(id),
             number: None,
             definition: yaml.to_owned(),
+            plan: None,
             form: Form::Dag,
             lenient: false,
             status: VersionStatus::Published,

@@ -110,6 +110,12 @@ impl ClaimWriter {
                     self.state().lost.to_others.fetch_add(1, Ordering::Relaxed);
                     stale.push(row.clone());
                 }
+                Err(error @ (StoreError::Damaged(_) | StoreError::Corrupt(_))) => {
+                    // Its row shares a damaged page. The next claim takes the jobs behind it.
+                    tracing::error!(job = %row.id(), %error, "a job is set aside: its claim cannot be written");
+                    self.state().dispatch.give_up(row);
+                    trouble = Some(error);
+                }
                 Err(error) => {
                     self.state().dispatch.put_back(std::slice::from_ref(row));
                     trouble = Some(error);

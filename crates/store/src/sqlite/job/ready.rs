@@ -169,19 +169,23 @@ pub(in crate::sqlite) fn ready(
 ) -> Result<Vec<JobRow>, StoreError> {
     let mut by_row = db.prepare_cached(BY_ROW)?;
     let mut rows = Vec::new();
-    each_found(&db.connection, project, query, |((_, _, id), row)| {
+    each_found(db, project, query, |((_, _, id), row)| {
         match by_row.query_row([row], |row| read(&db.connection, row)) {
             Ok(job) => rows.push(job),
             Err(error) if is_of_row(&error) || is_of_page(&error) => {
-                let (key, reason) = (JobId::from_key(id).to_string(), in_words(&error));
-                db.set_aside(&table::JOBS, key, reason);
-                db.note_failure(&error.into());
+                set_aside(db, JobId::from_key(id), error);
             }
             Err(error) => return Err(error.into()),
         }
         Ok(rows.len() < query.limit)
     })?;
     Ok(rows)
+}
+
+/// Notes a job that cannot be read.
+fn set_aside(db: &ReadConnection, job: JobId, error: rusqlite::Error) {
+    db.set_aside(&table::JOBS, job.to_string(), in_words(&error));
+    db.note_failure(&error.into());
 }
 
 /// Why the row of an index entry cannot be read.
@@ -194,7 +198,7 @@ fn in_words(error: &rusqlite::Error) -> String {
 
 /// The same as [`ready`], without reading the jobs.
 pub(in crate::sqlite) fn ready_cursors(
-    db: &Connection,
+    db: &ReadConnection,
     project: &Project,
     query: &ReadyQuery,
 ) -> Result<Vec<ReadyCursor>, StoreError> {
@@ -213,7 +217,7 @@ pub(in crate::sqlite) fn ready_cursors(
 
 /// Passes the entries that the query asks for, in order, each with its row number, to `see`, until it returns `false`.
 fn each_found(
-    db: &Connection,
+    db: &ReadConnection,
     project: &Project,
     query: &ReadyQuery,
     mut see: impl FnMut((DispatchKey, i64)) -> Result<bool, StoreError>,
@@ -229,6 +233,7 @@ fn each_found(
         }
         return Ok(());
     }
+    let db = &db.connection;
     let mut streams = streams(db, project, query)?;
     let mut run_heads: BinaryHeap<Reverse<(DispatchKey, i64, usize)>> = BinaryHeap::new();
     for (at, stream) in streams.iter_mut().enumerate() {
@@ -246,9 +251,10 @@ fn each_found(
     Ok(())
 }
 
-/// The claimable jobs among those that the query names.
+/// The claimable jobs among those that the query names. The index of ids leads to the rows, so one of them may be on a
+/// damaged page.
 fn these(
-    db: &Connection,
+    db: &ReadConnection,
     project: &Project,
     query: &ReadyQuery,
 ) -> Result<Vec<(DispatchKey, i64)>, StoreError> {
@@ -256,7 +262,11 @@ fn these(
     let mut places: BTreeSet<(DispatchKey, i64)> = BTreeSet::new();
     for id in &query.ids {
         let read = |row: &Row<'_>| Ok(((Reverse(row.get(0)?), row.get(1)?, row.get(2)?), row.get(3)?));
-        places.extend(place.query_row(params![id.key(), query.now.0, project.as_str()], read).optional()?);
+        match place.query_row(params![id.key(), query.now.0, project.as_str()], read).optional() {
+            Ok(found) => places.extend(found),
+            Err(error) if is_of_page(&error) => set_aside(db, *id, error),
+            Err(error) => return Err(error.into()),
+        }
     }
     Ok(places.into_iter().collect())
 }
