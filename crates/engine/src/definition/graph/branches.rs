@@ -34,6 +34,8 @@ pub(super) fn parallel(fields: &mut Fields<'_>, depth: usize, reader: &mut Reade
     let execs = fields.list("parallel_execs", reader).unwrap_or_default();
     if execs.is_empty() {
         common.doer.clone().without_exec_type().warn_of_idle(BY_SERVICE, reader);
+    } else {
+        common.doer.warn_of_untaken(execs, reader);
     }
     let services = fields.texts("parallel_services", reader).unwrap_or_default();
     let dynamic = common.params.get("services");
@@ -90,7 +92,7 @@ pub(super) fn foreach(fields: &mut Fields<'_>, depth: usize, reader: &mut Reader
     }
     let has_each = common.doer.is_named() || has_scope;
     let reads_each = if has_scope { common.scope.is_some() } else { has_each || execs.is_empty() };
-    let each = if reads_each { common.body_of(common.doer.clone(), reader) } else { None };
+    let each = if reads_each { common.body_of(common.doer.clone().shared_with(execs), reader) } else { None };
     let mut each = each.map(|(name, body)| plain(name, body));
     let zeros = execs.iter().filter(|exec| exec.get("index").is_some_and(is_zero)).count();
     let mut special: BTreeMap<usize, Branch> = BTreeMap::new();

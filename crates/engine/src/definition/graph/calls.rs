@@ -99,6 +99,40 @@ impl Doer {
         }
     }
 
+    /// Whether one of these execs takes this field from the node.
+    fn is_taken(&self, name: &str, execs: &[Value]) -> bool {
+        let given = |exec: &Value, name: &str| exec.get(name).is_some_and(|value| !is_blank(value));
+        let kind_of = |exec: &Value| match exec.get("exec_type").and_then(Value::as_str).unwrap_or_default() {
+            "" => Some(self.exec_type_or(ExecType::Http)),
+            word => EXEC_TYPES.iter().find(|(known, _)| *known == word).map(|(_, kind)| *kind),
+        };
+        execs.iter().filter(|exec| !given(exec, name) && !given(exec, "subflow")).any(|exec| match name {
+            "func" => kind_of(exec) == Some(ExecType::Func),
+            "script" => kind_of(exec) == Some(ExecType::Script),
+            _ => true,
+        })
+    }
+
+    /// The same without warnings about fields that execs take.
+    pub(in crate::definition) fn shared_with(mut self, execs: &[Value]) -> Doer {
+        let own = std::mem::take(&mut self.own);
+        self.own = own.into_iter().filter(|name| !self.is_taken(name, execs)).collect();
+        self
+    }
+
+    /// Warns of fields of a node whose branches are these execs, if none of them takes the field.
+    pub(in crate::definition) fn warn_of_untaken(&self, execs: &[Value], reader: &mut Reader) {
+        let service = self.service.as_ref().map(|_| "service");
+        for name in service.into_iter().chain(self.own.iter().copied()) {
+            if !self.is_taken(name, execs) {
+                reader.warning(
+                    format!("{}.{name}", self.path),
+                    "has no effect: no branch takes it from the node",
+                );
+            }
+        }
+    }
+
     /// The same without an executor, which also says how services are called.
     pub(in crate::definition) fn without_exec_type(self) -> Doer {
         Doer { exec_type: None, ..self }
