@@ -33,12 +33,15 @@ pub(crate) fn print_error(error: &anyhow::Error) {
     if let Some(after) = answered.retry_after {
         output::message(&format!("  try again in {} s", after.as_secs()));
     }
-    output::message(&format!("  try: {}", suggestion(&answered.code)));
+    output::message(&format!("  try: {}", suggestion(answered)));
 }
 
-/// One command that leads on from an error of this code.
-fn suggestion(code: &str) -> &'static str {
-    match code {
+/// One command that leads on from an error.
+fn suggestion(error: &ClientError) -> &'static str {
+    match error.code.as_str() {
+        UNREACHABLE if error.detail.contains("invalid peer certificate") => {
+            "the same command with --ca FILE, the authority of the server"
+        }
         UNREACHABLE => "windlass serve        (or name another server with --server URL)",
         TIMED_OUT | "busy" | "draining" | "store_unavailable" | "internal" => "windlass doctor",
         "unknown_run" => "windlass run list",

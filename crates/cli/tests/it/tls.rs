@@ -70,7 +70,7 @@ async fn a_server_with_a_certificate_is_reached_by_those_that_trust_its_authorit
     let refused = windlass(&url, None);
     assert_eq!(refused.status.code(), Some(3));
     let told = String::from_utf8_lossy(&refused.stderr).to_lowercase();
-    assert!(told.contains("certificate"), "{told}");
+    assert!(told.contains("certificate") && told.contains("--ca file"), "{told}");
     let plain = windlass(&url.replace("https://", "http://"), None);
     assert_eq!(plain.status.code(), Some(3));
 

@@ -1,5 +1,7 @@
 //! Workers: registration, heartbeats and lists. Registration and heartbeats use the routes of the scheduler surface.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Client, Repeat, follow, with_query};
@@ -7,7 +9,7 @@ use crate::contract::{NoBody, PageQuery, RefusedWorker, WorkerInfo, Workers};
 use crate::error::ClientError;
 
 /// The registration of a worker.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Registration {
     pub id: String,
     /// Where it is called; empty = it only pulls.
@@ -25,6 +27,18 @@ pub struct Registration {
     /// The secret under which the server signs its calls: `whsec_` and 24 to 64 bytes as base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
+}
+
+/// Without the secret.
+impl fmt::Debug for Registration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registration")
+            .field("id", &self.id)
+            .field("url", &self.url)
+            .field("services", &self.services)
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Serialize)]
