@@ -89,7 +89,8 @@ def test_a_killed_worker_loses_nothing(start: Any, client: Client) -> None:
         time.sleep(0.02)
     command.end(signal.SIGKILL)
     start("--lease", "1")
-    assert slow.wait(20)["says"] == "first" and slow.get()["attempt"] == 2
+    # On a machine with too much to do, a lease of a second may end once more.
+    assert slow.wait(20)["says"] == "first" and slow.get()["attempt"] >= 2
 
 
 def test_processes_start_again_after_their_calls(start: Any, client: Client) -> None:
