@@ -82,7 +82,7 @@ def test_sigterm_lets_the_slow_call_end(start: Any, client: Client) -> None:
 
 def test_a_killed_worker_loses_nothing(start: Any, client: Client) -> None:
     command, service = start("--lease", "1")
-    slow = send(client, service, 1.0)
+    slow = send(client, service, 2.0)
     until = time.monotonic() + 20
     while slow.get()["status"] != "running":
         assert time.monotonic() < until
