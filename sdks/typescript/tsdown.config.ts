@@ -4,7 +4,7 @@ const library = ["src/index.ts", "src/testing.ts"];
 const shared = {
   platform: "node" as const,
   target: "node20",
-  dts: { entry: library },
+  dts: { entry: library, oxc: { stripInternal: true } },
   inputOptions: { checks: { pluginTimings: false } },
   // The declarations have the documentation.
   outputOptions: { comments: { jsdoc: false, annotation: true, legal: true } },

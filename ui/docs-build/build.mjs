@@ -78,7 +78,8 @@ function render(file, markdown, known) {
       },
     },
   });
-  const html = marked.parse(markdown);
+  // A code block may be wider than the page: the keyboard must be able to scroll it.
+  const html = marked.parse(markdown).replaceAll("<pre>", '<pre tabindex="0">');
   // The text of each section, for the search.
   const parts = html.split(/<h[1-6] id="/).slice(1);
   parts.forEach((part, index) => {

@@ -69,16 +69,16 @@ impl ChainCheck<'_> {
     }
 }
 
-impl Runtime {
+impl AuditCheck {
     /// Checks that all lines of the audit are as they were written. `kept` are heads that the caller kept elsewhere.
-    pub async fn check_audit(&self, kept: &[AuditHead]) -> Result<AuditCheck, RuntimeError> {
-        let project = self.project();
+    pub async fn of(runtime: &Runtime, kept: &[AuditHead]) -> Result<AuditCheck, RuntimeError> {
+        let (project, store) = (runtime.project(), runtime.store());
         // Lines that are added meanwhile are not checked.
-        let head = self.store().audit_head(project).await?;
+        let head = store.audit_head(project).await?;
         let mut check = ChainCheck { last: AuditHead::EMPTY, head, kept };
         while !check.is_over() {
             let query = AuditQuery { after: check.last.seq, limit: PAGE_MAX, ..AuditQuery::default() };
-            let lines = self.store().audit(project, query).await?;
+            let lines = store.audit(project, query).await?;
             if lines.is_empty() {
                 break;
             }
@@ -93,7 +93,9 @@ impl Runtime {
         }
         Ok(check.ended())
     }
+}
 
+impl Runtime {
     /// Adds a line to the audit; it is durable when this returns. A draining server takes it too, because the change
     /// that it describes has happened.
     pub async fn note(&self, line: AuditNote) -> Result<(), RuntimeError> {

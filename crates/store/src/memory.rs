@@ -4,6 +4,7 @@
 //! Every verb of [`Store`] has a synchronous twin ending in `_now`, because the simulator has no futures. The store injects
 //! no faults: tests wrap it for that.
 
+mod audit;
 mod blob;
 mod bulk;
 mod commit;
@@ -218,8 +219,8 @@ forward! {
         dead_letter_groups / dead_letter_groups_now(queue: String) -> Vec<DeadLetterGroup>;
         schedule / schedule_now(id: ScheduleId) -> Option<Scheduled>;
         schedules / schedules_now(part: Part) -> Page<Scheduled>;
-        audit / audit_now(query: AuditQuery) -> Vec<AuditEntry>;
-        audit_head / audit_head_now() -> AuditHead;
+        audit in audit / audit_now(query: AuditQuery) -> Vec<AuditEntry>;
+        audit_head in audit / audit_head_now() -> AuditHead;
         logs / logs_now(run: RunId, of: LogsOf) -> Vec<LogRow>;
         workers in registry / workers_now(query: WorkerQuery) -> Vec<WorkerRow>;
         beat_worker in registry / beat_worker_now(beat: WorkerBeat) -> ();

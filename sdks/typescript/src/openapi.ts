@@ -1,4 +1,4 @@
-// shape 40f08b974c5dde13c8dab5f09357df2f97e7c0c4564ad47781967c9f88aa1a20
+// shape bda2f0b5218253ba7dca6e971929a144013c1a5401f801eaa4906e31ee3299b6
 // Generated from the server's OpenAPI document by `./x types`. Do not edit.
 
 /** A page of a list; `next` is the cursor of the following page. */
@@ -94,11 +94,27 @@ export interface AttentionItem {
   text: string;
 }
 
+/** A place where the audit is not as it was written. */
+export interface AuditBreak {
+  reason: string;
+  seq: number;
+}
+
+/** The last line of the audit. Keep it in another place: it proves that no line up to it was changed or deleted. */
+export interface AuditHead {
+  /** The hash of that line; 64 zeros while there is none. */
+  hash: string;
+  /** 0 while there is no line. */
+  seq: number;
+}
+
 /** A change that a client requested. Never changed, never deleted. */
 export interface AuditLine {
   at: Time;
   /** The code of the problem, if the change was refused or failed. */
   code?: string | null;
+  /** SHA-256 of the line and of the hash of the line before it, as 64 hexadecimal digits. */
+  hash: string;
   /** Where the connection came from. */
   ip?: string | null;
   method: string;
@@ -117,6 +133,16 @@ export interface AuditLine {
   what: string;
   /** The header `X-Windlass-Actor`, or the field `by`; `anonymous` without both. */
   who: string;
+}
+
+/** The result of a check of the whole audit. */
+export interface AuditVerification {
+  /** The first place where the audit is not as it was written. */
+  broken?: AuditBreak | null;
+  /** The head that the store kept. */
+  head: AuditHead;
+  /** The lines from the first that are as they were written. */
+  intact: number;
 }
 
 /** How delays between attempts grow. */
@@ -566,6 +592,24 @@ export interface ExamplesLoaded {
   /** Names of flows that were there already. */
   kept: Array<string>;
   published: Array<PublishResponse>;
+}
+
+/** Ends of jobs and the next claim, in one request. */
+export interface ExchangeRequest {
+  claim: ClaimRequest;
+  /** The ends: at most 1,000. */
+  finish?: Array<JobResult>;
+}
+
+/** The verdicts on the ends, and the jobs that the worker holds now. */
+export interface ExchangeResponse {
+  /** The ends were read, and the claim failed with this code, from `/docs/errors`: claim again. */
+  code?: string | null;
+  /** The worker gets no more jobs and should stop when its current ones have ended. */
+  draining?: boolean;
+  jobs: Array<ClaimedJob>;
+  /** The verdicts, in the order of the ends. */
+  results: Array<FinishVerdict>;
 }
 
 /** The tasks that the steps of a definition become. */
@@ -1921,6 +1965,8 @@ export interface ServiceChange {
   priority?: RunPriority | null;
   /** 100 to 86,400,000. */
   recheck_ms?: number | null;
+  /** The secret under which calls to push workers are signed: `whsec_` and 24 to 64 bytes as base64. Absent = as before, null = none. No answer has it. */
+  secret?: string | null;
   /** 100 to 2,592,000,000 (30 days). */
   timeout_ms?: number | null;
   /** Suspended calls wait for a report. Not beside `recheck_ms`. */
@@ -1945,6 +1991,8 @@ export interface ServiceInfo {
   calls_max?: number | null;
   /** Calls that these workers can take at once, as they reported it; a worker of several services counts for each. */
   capacity?: number;
+  /** Whether calls to its push workers are signed under a secret of the service. */
+  is_signed?: boolean;
   /** Calls that these workers reported as in progress. */
   load?: number;
   /** Demand: jobs that wait for a worker, at most 10,000 counted, and calls that wait for a push worker of this server. */
@@ -2357,6 +2405,8 @@ export type ListApprovalsQuery = { assignee?: string; cursor?: string; limit?: n
 
 export type ShowAuditQuery = { who?: string; what?: string; subject?: string; order?: "newest" | "oldest"; cursor?: string; limit?: number };
 
+export type VerifyAuditQuery = { head?: string };
+
 export type ListBulksQuery = { cursor?: string; limit?: number };
 
 export type WatchRunsQuery = { topics?: string; last_event_id?: number };
@@ -2468,6 +2518,18 @@ export interface Routes {
     query: ShowAuditQuery;
     body: undefined;
     answer: List_AuditLine;
+  };
+  "GET /api/v1/audit/head": {
+    path: undefined;
+    query: undefined;
+    body: undefined;
+    answer: AuditHead;
+  };
+  "GET /api/v1/audit/verify": {
+    path: undefined;
+    query: VerifyAuditQuery;
+    body: undefined;
+    answer: AuditVerification;
   };
   "GET /api/v1/bulk": {
     path: undefined;
@@ -2624,6 +2686,12 @@ export interface Routes {
     query: undefined;
     body: ClaimRequest;
     answer: ClaimResponse;
+  };
+  "POST /api/v1/jobs/exchange": {
+    path: undefined;
+    query: undefined;
+    body: ExchangeRequest;
+    answer: ExchangeResponse;
   };
   "POST /api/v1/jobs/extend": {
     path: undefined;

@@ -28,7 +28,7 @@ export async function closedAddress() {
 }
 
 /** Waits until a condition holds. */
-export async function until(holds, what, timeoutMs = 20_000) {
+export async function until(holds, what, timeoutMs = 40_000) {
   const end = Date.now() + timeoutMs;
   for (;;) {
     const value = await holds();

@@ -148,7 +148,7 @@ describe("leases and limits", () => {
     const attempts = [];
     app.service(`block-${queue}`, (_, call) => {
       attempts.push(call.attempt);
-      block(5_000);
+      if (attempts.length === 1) block(5_000);
       return call.attempt;
     });
     const name = `block-${queue}`;

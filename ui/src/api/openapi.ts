@@ -1,4 +1,4 @@
-// shape 40f08b974c5dde13c8dab5f09357df2f97e7c0c4564ad47781967c9f88aa1a20
+// shape bda2f0b5218253ba7dca6e971929a144013c1a5401f801eaa4906e31ee3299b6
 // Generated from the server's OpenAPI document by `./x types`. Do not edit.
 
 /** A page of a list; `next` is the cursor of the following page. */
@@ -66,9 +66,20 @@ export interface AttentionItem {
   text: string;
 }
 
+export interface AuditBreak {
+  reason: string;
+  seq: number;
+}
+
+export interface AuditHead {
+  hash: string;
+  seq: number;
+}
+
 export interface AuditLine {
   at: Time;
   code?: string | null;
+  hash: string;
   ip?: string | null;
   method: string;
   path: string;
@@ -79,6 +90,12 @@ export interface AuditLine {
   subject: string;
   what: string;
   who: string;
+}
+
+export interface AuditVerification {
+  broken?: AuditBreak | null;
+  head: AuditHead;
+  intact: number;
 }
 
 export type BackoffKind = "fixed" | "exponential";
@@ -397,6 +414,18 @@ export interface ExampleNames {
 export interface ExamplesLoaded {
   kept: Array<string>;
   published: Array<PublishResponse>;
+}
+
+export interface ExchangeRequest {
+  claim: ClaimRequest;
+  finish?: Array<JobResult>;
+}
+
+export interface ExchangeResponse {
+  code?: string | null;
+  draining?: boolean;
+  jobs: Array<ClaimedJob>;
+  results: Array<FinishVerdict>;
 }
 
 export interface ExpandResponse {
@@ -1687,6 +1716,18 @@ export interface Routes {
     body: undefined;
     answer: List_AuditLine;
   };
+  "GET /api/v1/audit/head": {
+    path: undefined;
+    query: undefined;
+    body: undefined;
+    answer: AuditHead;
+  };
+  "GET /api/v1/audit/verify": {
+    path: undefined;
+    query: { head?: string };
+    body: undefined;
+    answer: AuditVerification;
+  };
   "GET /api/v1/bulk": {
     path: undefined;
     query: { cursor?: string; limit?: number };
@@ -1842,6 +1883,12 @@ export interface Routes {
     query: undefined;
     body: ClaimRequest;
     answer: ClaimResponse;
+  };
+  "POST /api/v1/jobs/exchange": {
+    path: undefined;
+    query: undefined;
+    body: ExchangeRequest;
+    answer: ExchangeResponse;
   };
   "POST /api/v1/jobs/extend": {
     path: undefined;

@@ -25,6 +25,18 @@ export function readingOrder(graph: FlowGraph): Map<string, number> {
   return order;
 }
 
+const sorted = new WeakMap<FlowGraph, GraphNode[]>();
+
+/** The nodes in reading order. */
+export function inReadingOrder(graph: FlowGraph): GraphNode[] {
+  const known = sorted.get(graph);
+  if (known) return known;
+  const order = readingOrder(graph);
+  const nodes = [...graph.nodes].sort((a, b) => (order.get(a.id) ?? 0) - (order.get(b.id) ?? 0));
+  sorted.set(graph, nodes);
+  return nodes;
+}
+
 const labels = new WeakMap<FlowGraph, Map<string, string>>();
 const INDEX = /^\d/;
 

@@ -18,9 +18,9 @@ export function ErrorPanel({ error, onRetry }: { error: unknown; onRetry?: () =>
   const places = problem.errors.filter((place) => !problem.message.includes(place.reason));
   return (
     <div className="errbox" role="alert" data-code={problem.code}>
-      <div className="row">
+      <div className="row wrap">
         <Icon name="x" small /><span>{problem.code}</span><span className="grow" />
-        {problem.requestId && <span className="mono" title={words.request}>{problem.requestId} <CopyButton text={problem.requestId} /></span>}
+        {problem.requestId && <span className="mono text" title={words.request}>{problem.requestId} <CopyButton text={problem.requestId} /></span>}
       </div>
       <p><Marked text={problem.code === "network" ? words.network : problem.message} /></p>
       {places.length > 0 && (

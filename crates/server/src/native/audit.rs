@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use windlass_engine::counter::Seq;
 use windlass_engine::problem::did_you_mean;
+use windlass_runtime::audit::AuditCheck;
 use windlass_sdk::contract::{
     AuditBreak, AuditHead, AuditLine, AuditListQuery, AuditVerification, AuditVerifyQuery, List,
 };
@@ -52,7 +53,7 @@ pub(crate) async fn verify(
     QueryParams(asked): QueryParams<AuditVerifyQuery>,
 ) -> ApiResult<Json<AuditVerification>> {
     let kept = asked.head.as_deref().map(kept_head).transpose()?;
-    let check = app.runtime.check_audit(kept.as_slice()).await?;
+    let check = AuditCheck::of(&app.runtime, kept.as_slice()).await?;
     let seq = check.intact.0;
     let broken = check.broken.map(|reason| AuditBreak { seq: seq + 1, reason: reason.to_owned() });
     Ok(Json(AuditVerification { intact: seq, head: shape::audit_head(check.head), broken }))

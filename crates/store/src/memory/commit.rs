@@ -10,7 +10,6 @@ use windlass_engine::time::Timestamp;
 
 use super::state::{MemoryState, ProjectTables, StoredRun};
 use crate::account::{self, LedgerRow, Posting};
-use crate::audit::{AuditContent, AuditEntry, AuditHead, AuditRow};
 use crate::commit::{Commit, Committed, JobChange, QueueGuard, RunChange, ScheduleChange, Unmoved};
 use crate::error::{Duplicate, Refusal, StoreError, Subject};
 use crate::job::{JobRow, JobStatus};
@@ -165,11 +164,6 @@ impl ProjectTables {
         Ok(())
     }
 
-    fn note(&mut self, row: AuditRow) {
-        let AuditHead { seq, hash } = self.last_line().next(&AuditContent::of(&self.project, &row));
-        self.audit.push(AuditEntry { seq, row, hash });
-    }
-
     fn write(&mut self, commit: Commit, posted: BTreeMap<String, PostedAccount>) -> Committed {
         let run = commit.run.map(|change| self.write_run(change));
         if let Some((run, _)) = run {
@@ -204,7 +198,7 @@ impl ProjectTables {
             }
         }
         self.firings.extend(commit.firings.into_iter().map(|row| (row.firing, row.started)));
-        commit.audit.into_iter().for_each(|row| self.note(row));
+        commit.audit.into_iter().for_each(|row| self.audit.note(&self.project, row));
         for row in commit.logs {
             if self.runs.contains_key(&row.run) {
                 self.logs.entry((row.run, row.entry, row.fence)).or_insert(row);

@@ -12,7 +12,6 @@ use windlass_engine::time::Timestamp;
 
 use super::state::{MemoryState, ProjectTables};
 use crate::account::{LedgerQuery, LedgerRow};
-use crate::audit::{AuditEntry, AuditHead, AuditQuery};
 use crate::error::StoreError;
 use crate::job::{JobOutline, JobQuery, JobRow, OutlineQuery, ReadyCursor, ReadyQuery, due_at};
 use crate::log::{LOGS_MAX, LogRow, LogsOf};
@@ -289,30 +288,6 @@ impl ProjectTables {
                 rows.rev().filter(|row| row.seq < before).take(size).cloned().collect()
             }
         })
-    }
-
-    pub(super) fn audit(&self, query: AuditQuery) -> Result<Vec<AuditEntry>, StoreError> {
-        let is_asked = |asked: &Option<String>, of: &str| asked.as_deref().is_none_or(|asked| asked == of);
-        let asked = |AuditEntry { row, .. }: &&AuditEntry| {
-            is_asked(&query.who, &row.who)
-                && is_asked(&query.what, &row.what)
-                && is_asked(&query.subject, &row.subject)
-        };
-        let (lines, edge) = (self.audit.iter().filter(asked), query.edge());
-        Ok(match query.order {
-            LineOrder::Oldest => lines.filter(|line| line.seq > edge).take(query.size()).cloned().collect(),
-            LineOrder::Newest => {
-                lines.rev().filter(|line| line.seq < edge).take(query.size()).cloned().collect()
-            }
-        })
-    }
-
-    pub(super) fn audit_head(&self) -> Result<AuditHead, StoreError> {
-        Ok(self.last_line())
-    }
-
-    pub(super) fn last_line(&self) -> AuditHead {
-        self.audit.last().map_or(AuditHead::EMPTY, |line| AuditHead { seq: line.seq, hash: line.hash })
     }
 }
 

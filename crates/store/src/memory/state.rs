@@ -10,11 +10,11 @@ use windlass_engine::project::Project;
 use windlass_engine::schedule::Firing;
 use windlass_engine::time::Timestamp;
 
+use super::audit::AuditTable;
 use super::blob::BlobTable;
 use super::bulk::BulkTables;
 use super::registry::ServiceRegistry;
 use crate::account::{AccountRow, LedgerRow};
-use crate::audit::AuditEntry;
 use crate::commit::Committed;
 use crate::error::StoreError;
 use crate::flow::{FlowRow, VersionRow};
@@ -77,7 +77,7 @@ pub(super) struct ProjectTables {
     pub(super) logs: BTreeMap<(RunId, Seq, Fence), LogRow>,
 
     pub(super) commands: BTreeMap<CommandId, Committed>,
-    pub(super) audit: Vec<AuditEntry>,
+    pub(super) audit: AuditTable,
 
     pub(super) bulk_tables: BulkTables,
 

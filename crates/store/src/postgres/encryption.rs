@@ -1,6 +1,7 @@
 //! Encrypted connections: `sslmode` and `sslrootcert` of an address, and the handshake.
 
 use std::borrow::Cow;
+use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::path::PathBuf;
@@ -126,10 +127,11 @@ impl DatabaseTls {
 impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> MakeTlsConnect<S> for DatabaseTls {
     type Stream = EncryptedStream<S>;
     type TlsConnect = Handshake;
-    type Error = InvalidDnsNameError;
+    type Error = Infallible;
 
-    fn make_tls_connect(&mut self, host: &str) -> Result<Handshake, InvalidDnsNameError> {
-        let name = ServerName::try_from(host)?.to_owned();
+    /// The driver also asks for a handshake with the path of a socket, which it never begins.
+    fn make_tls_connect(&mut self, host: &str) -> Result<Handshake, Infallible> {
+        let name = ServerName::try_from(host).map(|name| name.to_owned());
         Ok(Handshake { connector: TlsConnector::from(self.0.clone()), name })
     }
 }
@@ -137,7 +139,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> MakeTlsConnect<S> for D
 /// The handshake with one host.
 pub(super) struct Handshake {
     connector: TlsConnector,
-    name: ServerName<'static>,
+    name: Result<ServerName<'static>, InvalidDnsNameError>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> TlsConnect<S> for Handshake {
@@ -146,7 +148,10 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> TlsConnect<S> for Hands
     type Future = Pin<Box<dyn Future<Output = io::Result<EncryptedStream<S>>> + Send>>;
 
     fn connect(self, stream: S) -> Self::Future {
-        Box::pin(async move { Ok(EncryptedStream(self.connector.connect(self.name, stream).await?)) })
+        Box::pin(async move {
+            let name = self.name.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+            Ok(EncryptedStream(self.connector.connect(name, stream).await?))
+        })
     }
 }
 

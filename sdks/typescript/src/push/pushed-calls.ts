@@ -8,7 +8,7 @@ import { SignatureVerifier } from "./signature.ts";
 import { Slots } from "./slots.ts";
 
 /** Bytes of one call. */
-export const BODY_BYTES_MAX = 8 << 20;
+export const BODY_BYTES_MAX: number = 8 << 20;
 const SLOTS = 64;
 
 export interface PushOptions {

@@ -12,7 +12,7 @@ export class Lane {
   isClaiming = false;
   /** The last claim failed, and its pause is not over. */
   isPaused = false;
-  readonly backoff = new Backoff();
+  readonly backoff: Backoff = new Backoff();
   #nTaken = 0;
 
   constructor(readonly config: LaneConfig) {}

@@ -80,8 +80,8 @@ export function DeadLettersPage() {
     <PageFrame
       title={words.title}
       actions={total > 0 && <>
-        <button type="button" className={`btn danger${canAct ? "" : " wide"}`} disabled={!canAct} onClick={() => begin("discard")}>{words.discard}</button>
-        <button type="button" className={`btn primary${canAct ? "" : " wide"}`} disabled={!canAct} onClick={() => begin("replay")}><Icon name="retry" small />{words.replay}</button>
+        <button type="button" className={`btn danger${marked.size > 0 ? "" : " wide"}`} disabled={!canAct} onClick={() => begin("discard")}>{words.discard}</button>
+        <button type="button" className={`btn primary${marked.size > 0 ? "" : " wide"}`} disabled={!canAct} onClick={() => begin("replay")}><Icon name="retry" small />{words.replay}</button>
       </>}
     >
       <Panel query={queues}>

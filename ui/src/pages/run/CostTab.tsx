@@ -7,6 +7,7 @@ import { EmptyList } from "../../parts/Empty";
 import { Panel } from "../../parts/Panel";
 import { Clock } from "../../parts/Time";
 import { useWords } from "../../words/language";
+import { accountsWords } from "../../words/accounts";
 import { runWords } from "../../words/run";
 
 /** Cost of the run, and its rows in the account's ledger. */
@@ -19,6 +20,7 @@ export function CostTab({ view }: { view: RunView }) {
     queryFn: ({ signal }) => call("GET /api/v1/accounts/{id}/ledger", { path: { id: account }, query: { run: run.id, order: "oldest", limit: 500 }, signal }),
   });
   const { cost } = run;
+  const { kinds } = useWords(accountsWords);
   return (
     <div className="eventstab">
       <dl className="facts figures">
@@ -36,7 +38,7 @@ export function CostTab({ view }: { view: RunView }) {
             {({ items }) => items.length === 0 ? <EmptyList icon="accounts" title={words.noRows} text="" /> : (
               <table>
                 <thead><tr><th>{words.time}</th><th>{words.kind}</th><th>{words.node}</th><th className="num">{words.amount}</th><th className="num">{words.balance}</th></tr></thead>
-                <tbody>{items.map((row) => <tr key={row.seq}><td className="dim"><Clock at={row.at} /></td><td>{row.kind}</td><td className="mono">{row.node}</td><td className="num">{money(row.amount)}</td><td className="num dim">{money(row.balance_after)}</td></tr>)}</tbody>
+                <tbody>{items.map((row) => <tr key={row.seq}><td className="dim"><Clock at={row.at} /></td><td title={row.kind}>{kinds[row.kind] ?? row.kind}</td><td className="mono">{row.node}</td><td className="num">{money(row.amount)}</td><td className="num dim">{money(row.balance_after)}</td></tr>)}</tbody>
               </table>
             )}
           </Panel>

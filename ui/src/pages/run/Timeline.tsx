@@ -3,7 +3,7 @@ import { type CSSProperties, memo, useMemo, useRef } from "react";
 import type { RunView } from "../../api/console";
 import { useNow } from "../../format/now";
 import { duration, ms } from "../../format/time";
-import { readingOrder } from "../../graph/names";
+import { inReadingOrder } from "../../graph/names";
 import { Icon } from "../../parts/Icon";
 import { isEnded, lookOf } from "../../parts/status";
 import { useWords } from "../../words/language";
@@ -120,8 +120,7 @@ function Legend() {
 /** The nodes without a row: not started, and skipped. */
 function Rest({ view }: { view: RunView }) {
   const words = useWords(runWords).timeline;
-  const order = view.graph ? readingOrder(view.graph) : new Map<string, number>();
-  const nodes = [...(view.graph?.nodes ?? [])].sort((a, b) => (order.get(a.id) ?? 0) - (order.get(b.id) ?? 0));
+  const nodes = view.graph ? inReadingOrder(view.graph) : [];
   const names = (status: string) => nodes.filter((node) => !node.parent && node.kind !== "end" && (view.node_states[node.id]?.status ?? "pending") === status).map((node) => node.key.slice(0, 60));
   const list = (all: string[]) => (all.length > 8 ? words.andMore(all.slice(0, 8).join(", "), all.length - 8) : all.join(", "));
   const [todo, skipped] = [isEnded(view.run.status) ? [] : names("pending"), names("skipped")];
