@@ -82,14 +82,15 @@ def test_sigterm_lets_the_slow_call_end(start: Any, client: Client) -> None:
 
 def test_a_killed_worker_loses_nothing(start: Any, client: Client) -> None:
     command, service = start("--lease", "1")
-    slow = send(client, service, 1.0)
+    slow = send(client, service, 2.0)
     until = time.monotonic() + 20
     while slow.get()["status"] != "running":
         assert time.monotonic() < until
         time.sleep(0.02)
     command.end(signal.SIGKILL)
     start("--lease", "1")
-    assert slow.wait(20)["says"] == "first" and slow.get()["attempt"] == 2
+    # On a machine with too much to do, a lease of a second may end once more.
+    assert slow.wait(20)["says"] == "first" and slow.get()["attempt"] >= 2
 
 
 def test_processes_start_again_after_their_calls(start: Any, client: Client) -> None:
