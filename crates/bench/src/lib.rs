@@ -1,9 +1,9 @@
 //! Benchmarks of Windlass on this machine, behind `windlass bench`.
 //!
 //! The crate measures every row three times and reports the median and the range, next to the rate at which the disk
-//! syncs, which bounds most rows. `steps`, `dag`, `billing`, `topics` and `tls` measure runs on a server in this process (`embedded`);
-//! `processes`, `speedup`, `jobs` and `cluster` measure server and worker processes over HTTP; `history` compares an
-//! empty store with a full one. `store_factory` creates the stores and `report` renders the results.
+//! syncs, which bounds most rows. `steps`, `dag`, `billing`, `topics`, `lists` and `tls` measure a server in this process
+//! (`embedded`); `processes`, `speedup`, `jobs` and `cluster` measure server and worker processes over HTTP; `history`
+//! compares an empty store with a full one. `store_factory` creates the stores and `report` renders the results.
 
 mod billing;
 mod cluster;

@@ -20,7 +20,7 @@ const OPENINGS: usize = 40;
 /// Pages that a reader turns before the measured page in the middle.
 const TURNED: usize = 20;
 
-/// Milliseconds of one opening, by its requests.
+/// The times of all openings, by request.
 #[derive(Default)]
 struct ListSamples {
     page: Vec<Duration>,
