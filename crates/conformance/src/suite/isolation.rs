@@ -107,6 +107,7 @@ impl Tenant<'_> {
         let price = Price { unit_price: Amount(3), min_unit: 1, units, actual_units: None };
         let price = PriceRow { service: "demo".to_owned(), price, updated_at: at(1) };
         store.set_price(project, price).await.unwrap();
+        store.create_api_key(project, super::api_keys::key_row(n)).await.unwrap();
         let settings = ServiceSettings { recheck_ms: Some(9), ..ServiceSettings::default() };
         let service = ServiceRow { name: "demo".to_owned(), settings, updated_at: at(1) };
         store.save_service(project, service).await.unwrap();
@@ -230,6 +231,7 @@ impl Tenant<'_> {
             accounts_with_waiters(Some("payer".to_owned()));
             balance_waiters("payer".to_owned(), Amount(100), 9);
             prices();
+            api_keys(None, 9);
             services(NameRange::All);
             live_services(at(0), NameRange::All);
             queues(NameRange::All, at(99));

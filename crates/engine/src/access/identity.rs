@@ -95,9 +95,68 @@ impl KeyTerm {
     }
 }
 
+/// The rights that a new key is to have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyRights {
+    pub role: Role,
+    pub may_script: bool,
+    pub scope: WorkScope,
+}
+
+impl KeyRights {
+    /// Rights of a role without a scope and without scripts.
+    pub fn of(role: Role) -> Self {
+        KeyRights { role, may_script: false, scope: WorkScope::default() }
+    }
+
+    /// The rights as they are stored, or the wrong field with its remedy. Only workers have a scope, and need one.
+    pub fn checked(self) -> Result<KeyRights, (&'static str, String)> {
+        let role = self.role.word();
+        if self.may_script && !self.role.has(Permission::Author) {
+            let reason =
+                format!("the role `{role}` publishes nothing: leave it out, or take the role author");
+            return Err(("scripts", reason));
+        }
+        match (self.role, self.scope.is_empty()) {
+            (Role::Worker, true) => {
+                let reason = "a key of a worker needs its services or queues: name them, or `*` for all";
+                Err(("services", reason.to_owned()))
+            }
+            (Role::Worker, false) => Ok(self),
+            (Role::Admin, true) => Ok(KeyRights { scope: WorkScope::everything(), ..self }),
+            (Role::Viewer | Role::Operator | Role::Author, true) => Ok(self),
+            (_, false) => {
+                let field = if self.scope.services.is_empty() { "queues" } else { "services" };
+                let reason =
+                    format!("it has no effect for the role `{role}`: leave it out, or take the role worker");
+                Err((field, reason))
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_right_without_effect_is_refused() {
+        let services = || WorkScope { services: BTreeSet::from(["tts".to_owned()]), ..WorkScope::default() };
+        let queues = || WorkScope { queues: BTreeSet::from(["q".to_owned()]), ..WorkScope::default() };
+        for role in Role::ALL {
+            let field = |rights: KeyRights| rights.checked().map_or_else(|(field, _)| field, |_| "");
+            let scoped = |scope| KeyRights { scope, ..KeyRights::of(role) };
+            let is_worker = role == Role::Worker;
+            assert_eq!(field(KeyRights::of(role)), if is_worker { "services" } else { "" });
+            assert_eq!(field(scoped(services())), if is_worker { "" } else { "services" });
+            assert_eq!(field(scoped(queues())), if is_worker { "" } else { "queues" });
+            let scripts = KeyRights { may_script: true, ..KeyRights::of(role) };
+            let may = matches!(role, Role::Author | Role::Admin);
+            assert_eq!(field(scripts), if may { "" } else { "scripts" });
+        }
+        assert!(KeyRights::of(Role::Admin).checked().unwrap().scope.is_everything());
+        assert!(KeyRights::of(Role::Author).checked().unwrap().scope.is_empty());
+    }
 
     #[test]
     fn a_scope_allows_what_it_names() {
