@@ -20,6 +20,7 @@ use windlass_sdk::contract::{
     FinishRequest, FinishResponse, FinishVerdict, JobResult, LeaseVerdict,
 };
 
+use crate::access::Caller;
 use crate::app::App;
 use crate::check;
 use crate::extract::{ClientAddress, JsonBody};
@@ -44,6 +45,7 @@ const LEASE_MS_RANGE: (u64, u64) = (1_000, 3_600_000);
 pub(crate) async fn claim(
     State(app): State<App>,
     ClientAddress(peer): ClientAddress,
+    caller: Caller,
     memory: RequestMemory,
     JsonBody(claim): JsonBody<ClaimRequest>,
 ) -> ApiResult<Json<ClaimResponse<RawJson>>> {
@@ -56,6 +58,7 @@ pub(crate) async fn claim(
         let reason = "there are neither `queues` nor `services`: name the queues or services of the worker";
         return Err(ApiError::field(Code::InvalidBody, "queues", reason));
     }
+    caller.require_scope(&claim.services, &claim.queues)?;
     if app.runtime.workers().is_replaced(&claim.worker_id, &peer) {
         return Err(ApiError::new(Code::WorkerLost, check::taken_id(&claim.worker_id)));
     }
@@ -107,12 +110,15 @@ fn handed(app: &App, job: Handed) -> ClaimedJob<RawJson> {
     responses((status = 200, description = "The verdict on each result, in their order", body = FinishResponse)))]
 pub(crate) async fn finish(
     State(app): State<App>,
+    caller: Caller,
     JsonBody(finish): JsonBody<FinishRequest<RawJson>>,
 ) -> ApiResult<Json<FinishResponse>> {
     check::within("results", finish.results.len(), 0, JOBS_MAX)?;
     let ids: Vec<String> = finish.results.iter().map(|result| result.id.clone()).collect();
     let ends = finish.results.into_iter().enumerate().map(|(at, result)| end(&app, at, result));
     let ends: Vec<Option<End>> = ends.collect::<ApiResult<_>>()?;
+    let jobs = ends.iter().flatten().map(|end| end.job).collect();
+    caller.require_jobs(app.store(), app.project(), jobs).await?;
     let known: Vec<bool> = ends.iter().map(Option::is_some).collect();
     let words = app.runtime.jobs().finish(ends.into_iter().flatten().collect()).await;
     let verdicts = ids.into_iter().zip(verdicts(known, words)?);
@@ -146,12 +152,15 @@ fn end(app: &App, at: usize, given: JobResult<RawJson>) -> ApiResult<Option<End>
     responses((status = 200, description = "The verdict on each lease, in their order", body = ExtendResponse)))]
 pub(crate) async fn extend(
     State(app): State<App>,
+    caller: Caller,
     JsonBody(extend): JsonBody<ExtendRequest>,
 ) -> ApiResult<Json<ExtendResponse>> {
     check::within("leases", extend.leases.len(), 0, JOBS_MAX)?;
     let lease = lease(extend.lease_ms)?;
     let read: Vec<Option<(JobId, Fence)>> =
         extend.leases.iter().map(|lease| read_lease(&app, lease)).collect();
+    let jobs = read.iter().flatten().map(|(job, _)| *job).collect();
+    caller.require_jobs(app.store(), app.project(), jobs).await?;
     let known: Vec<bool> = read.iter().map(Option::is_some).collect();
     let words = app.runtime.jobs().extend(read.into_iter().flatten().collect(), lease).await;
     let verdicts = extend.leases.into_iter().zip(verdicts(known, words)?);

@@ -15,6 +15,7 @@ use super::failure::{Failure, SchedulerResult};
 use super::id;
 use super::request::RequestFields;
 use super::worker::seconds;
+use crate::access::{Caller, check_scripts};
 
 /// Bytes of a description.
 const DESCRIPTION_MAX: usize = 16_384;
@@ -110,7 +111,11 @@ pub(super) fn definition(version: &VersionRow) -> Value {
         .unwrap_or_else(|_| compile(&version.definition, version.strictness()).definition)
 }
 
-pub(super) async fn publish(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
+pub(super) async fn publish(
+    State(surface): State<Surface>,
+    caller: Caller,
+    ask: RequestFields,
+) -> SchedulerResult {
     let flow = ask.required("FlowID")?.to_owned();
     let number = match ask.whole("Version")? {
         None | Some(0) => None,
@@ -129,6 +134,7 @@ pub(super) async fn publish(State(surface): State<Surface>, ask: RequestFields) 
     if surface.era.has_bare_paths() {
         definition = definition::with_shared_paths(definition);
     }
+    check_scripts(&surface.runtime, &caller, &definition, Strictness::Lenient).await?;
     // The text is in memory once while its values are built.
     drop(ask);
     let version =

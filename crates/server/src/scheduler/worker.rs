@@ -12,6 +12,7 @@ use super::Surface;
 use super::era::Noun;
 use super::failure::{Failure, SchedulerResult, ok};
 use super::request::RequestFields;
+use crate::access::Caller;
 use crate::audit;
 use crate::check;
 use crate::extract::ClientAddress;
@@ -30,6 +31,7 @@ pub(super) fn lost(id: &str) -> Failure {
 pub(super) async fn register(
     State(surface): State<Surface>,
     ClientAddress(peer): ClientAddress,
+    caller: Caller,
     ask: RequestFields,
 ) -> SchedulerResult {
     let id = ask.required("id")?.to_owned();
@@ -59,6 +61,8 @@ pub(super) async fn register(
         registered_at: now,
         beat_at: now,
     };
+    caller.require_scope(&worker.services, &worker.queues)?;
+    require_worker(&surface, &caller, &worker.id).await?;
     let (id, address) = (worker.id.clone(), worker.address());
     if let Some(older) = surface.runtime.workers().register(worker).await? {
         audit::note_takeover(&surface.runtime, &id, &older, &address).await;
@@ -69,10 +73,12 @@ pub(super) async fn register(
 pub(super) async fn heartbeat(
     State(surface): State<Surface>,
     ClientAddress(peer): ClientAddress,
+    caller: Caller,
     ask: RequestFields,
 ) -> SchedulerResult {
     let id = ask.required("id")?.to_owned();
     let load = ask.whole("load")?.map(|load| load.max(0));
+    require_worker(&surface, &caller, &id).await?;
     let beat = WorkerBeat { id: id.clone(), url: url_of(&ask)?, load, at: surface.runtime.clock().now() };
     match surface.runtime.workers().beat(beat, &peer).await? {
         BeatVerdict::Known => {}
@@ -83,6 +89,19 @@ pub(super) async fn heartbeat(
         return Ok(Json(json!({ "ok": "1", "draining": true })));
     }
     ok()
+}
+
+/// Refuses to change the registration of a worker with services or queues outside of the scope: its calls would go to
+/// the address of another key.
+async fn require_worker(surface: &Surface, caller: &Caller, id: &str) -> Result<(), Failure> {
+    if caller.identity().is_none_or(|identity| identity.scope.is_everything()) {
+        return Ok(());
+    }
+    let query = WorkerQuery { ids: NameRange::One(id.to_owned()), ..WorkerQuery::default() };
+    for worker in surface.runtime.store().workers(surface.runtime.project(), query).await? {
+        caller.require_scope(&worker.services, &worker.queues)?;
+    }
+    Ok(())
 }
 
 fn url_of(ask: &RequestFields) -> Result<Option<String>, Failure> {

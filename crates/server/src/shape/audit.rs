@@ -15,7 +15,23 @@ pub(crate) fn audit_line((seq, row): (Seq, AuditRow)) -> AuditLine {
         _ => None,
     };
     let (ip, code, reason) = (text("ip"), text("code"), text("reason"));
+    let (key, on_behalf_of) = (text("key"), text("on_behalf_of"));
     let [method, path, result] = ["method", "path", "result"].map(|name| text(name).unwrap_or_default());
     let status = detail["status"].as_u64().and_then(|status| u16::try_from(status).ok()).unwrap_or_default();
-    AuditLine { seq: seq.0, at: time(at), who, what, subject, result, status, code, reason, method, path, ip }
+    AuditLine {
+        seq: seq.0,
+        at: time(at),
+        who,
+        key,
+        on_behalf_of,
+        what,
+        subject,
+        result,
+        status,
+        code,
+        reason,
+        method,
+        path,
+        ip,
+    }
 }
