@@ -37,6 +37,9 @@ pub(crate) struct GlobalArgs {
     /// Your name in the audit of the server [default: the logged-in user].
     #[arg(long, global = true, value_name = "NAME", env = "WINDLASS_ACTOR")]
     actor: Option<String>,
+    /// The API key for the server; other users of the machine can see flags, so prefer the variable.
+    #[arg(long, global = true, value_name = "KEY", env = "WINDLASS_KEY", hide_env_values = true)]
+    api_key: Option<String>,
 }
 
 impl GlobalArgs {
@@ -48,6 +51,20 @@ impl GlobalArgs {
         self.server.clone().or_else(from_environment).unwrap_or_else(|| DEFAULT_SERVER.to_owned())
     }
 
+    /// Whether the caller named a server.
+    pub(crate) fn names_a_server(&self) -> bool {
+        self.server.is_some()
+    }
+
+    /// A client of the server at this URL, with the API key.
+    pub(crate) fn client(&self, url: &str) -> Result<Client> {
+        let client = Client::new(url)?;
+        match self.api_key.as_deref().filter(|key| !key.trim().is_empty()) {
+            Some(key) => Ok(client.with_key(key)?),
+            None => Ok(client),
+        }
+    }
+
     /// The output options.
     pub(crate) fn print(&self) -> Printer {
         Printer::new(self.output, self.quiet, self.wide)
@@ -55,7 +72,7 @@ impl GlobalArgs {
 
     /// Opens a session with the server.
     pub(crate) fn session(&self) -> Result<Session> {
-        let client = Client::new(&self.server(&["SCHEDULER_BASE"]))?;
+        let client = self.client(&self.server(&["SCHEDULER_BASE"]))?;
         let actor = self.actor.clone().filter(|actor| !actor.trim().is_empty()).or_else(user_name);
         let client = match &actor {
             Some(actor) => client.acting_as(actor)?,

@@ -10,8 +10,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use windlass_engine::function;
 use windlass_engine::problem::did_you_mean;
+use windlass_sdk::Worker;
 use windlass_sdk::worker::{HandlerOutcome, ServiceCall, bind, unique_id};
-use windlass_sdk::{Client, Worker};
 
 use crate::exit::{Exit, usage};
 use crate::output;
@@ -109,7 +109,7 @@ async fn work(flags: WorkerArgs, options: &GlobalArgs) -> Result<Exit> {
     let id = flags.id.unwrap_or_else(|| unique_id("worker"));
     let demo = flags.demo;
     let SlotBounds { min, max } = flags.slots;
-    let mut worker = Worker::new(Client::new(&server)?, &id).slots_between(min, max).lease(flags.lease);
+    let mut worker = Worker::new(options.client(&server)?, &id).slots_between(min, max).lease(flags.lease);
     for service in &services {
         worker = worker.service(*service, move |call| answer(call, demo));
     }
