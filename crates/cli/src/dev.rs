@@ -73,6 +73,9 @@ pub(crate) struct DevArgs {
     /// [default: sqlite in ./.windlass, or a temporary one with --once].
     #[arg(long)]
     store: Option<String>,
+    /// Serve other machines although there is no API key: every client may do everything, run commands included.
+    #[arg(long)]
+    no_auth: bool,
 }
 
 impl DevArgs {
@@ -97,14 +100,15 @@ pub(crate) async fn run(flags: &DevArgs, options: &GlobalArgs) -> Result<Exit> {
     let server = ListeningServer::start(&config, stop.clone()).await?;
     let url = server.url();
     output::message(&format!(
-        "windlass {} listens on {url}\n  console     {url}/ui/\n  store       {}\n  durability  {}\n  examples    {} {}",
+        "windlass {} listens on {url}\n  console     {url}/ui/\n  store       {}\n  durability  {}\n  access      {}\n  examples    {} {}",
         env!("CARGO_PKG_VERSION"),
         config.store,
         config.durability.word(),
+        server.access.line(),
         examples.played.len(),
         dir.map_or("of this program".to_owned(), |dir| format!("in {}", dir.display())),
     ));
-    let client = Client::new(&url)?;
+    let client = options.client(&url)?;
     let answers = Arc::new(ScriptedAnswers::default());
     let working = start_worker(&client, &answers, &examples, stop.clone()).await?;
     let played = tokio::select! {
@@ -160,6 +164,8 @@ async fn config(flags: &DevArgs, examples: &Examples) -> Result<ServerConfig> {
         cors: Vec::new(),
         trusted_proxies: Vec::new(),
         tls: TlsConfig::default(),
+        no_auth: flags.no_auth,
+        first_key_file: None,
         limits: ServerLimits::default(),
     })
 }

@@ -38,6 +38,7 @@ mod audit;
 mod bench;
 mod completions;
 mod doctor;
+mod key;
 mod overview;
 mod stats;
 mod store;
@@ -213,6 +214,12 @@ enum CliCommand {
         #[command(subcommand)]
         command: price::PriceCommand,
     },
+    /// Makes, lists and ends API keys.
+    #[command(after_help = "Example:\n  windlass key create --role admin --name me")]
+    Key {
+        #[command(subcommand)]
+        command: key::KeyCommand,
+    },
     /// Lists changes, with who asked for each and its result, newest first; checks that no line was changed.
     #[command(args_conflicts_with_subcommands = true, after_help = concat!(
         "Examples:\n  windlass audit\n  windlass audit --who ann --what run.cancel\n  windlass audit --subject mail -o json\n",
@@ -324,6 +331,7 @@ async fn dispatch(cli: Cli) -> Result<Exit> {
         CliCommand::Account { command } => account::run(command, options).await,
         CliCommand::Price { command } => price::run(command, options).await,
         CliCommand::Bench(args) => bench::run(&args, &options.print()).await,
+        CliCommand::Key { command } => key::run(command, options).await,
         CliCommand::Audit(flags) => audit::run(flags, options).await,
         CliCommand::Doctor(flags) => doctor::run(&flags, options).await,
         CliCommand::Store { command } => store::run(command, options).await,

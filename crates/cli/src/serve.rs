@@ -2,6 +2,7 @@
 //!
 //! `config` reads the settings; `server` is the server itself, which `dev` uses too.
 
+mod access;
 pub(crate) mod config;
 pub(crate) mod server;
 mod signals;
@@ -26,12 +27,13 @@ pub(crate) async fn run(flags: ServeArgs) -> Result<Exit> {
     stop_on_signals(stop.clone())?;
     let server = ListeningServer::start(&config, stop.clone()).await?;
     output::message(&format!(
-        "windlass {} listens on {}\n  store       {}\n  durability  {}\n  queue       {}\n  open files  {}: {} for connections, {} for calls, scripts and the store\n  console     {}/ui/\n  docs        {}/docs",
+        "windlass {} listens on {}\n  store       {}\n  durability  {}\n  queue       {}\n  access      {}\n  open files  {}: {} for connections, {} for calls, scripts and the store\n  console     {}/ui/\n  docs        {}/docs",
         env!("CARGO_PKG_VERSION"),
         server.url(),
         config.store,
         config.durability.word(),
         config.queue,
+        server.access.line(),
         server.descriptors.limit,
         server.descriptors.connections,
         server.descriptors.reserved(),

@@ -47,6 +47,9 @@ pub(crate) struct GlobalArgs {
     /// Your name in the audit of the server [default: the logged-in user].
     #[arg(long, global = true, value_name = "NAME", env = "WINDLASS_ACTOR")]
     actor: Option<String>,
+    /// The API key for the server; other users of the machine can see flags, so prefer the variable.
+    #[arg(long, global = true, value_name = "KEY", env = "WINDLASS_KEY", hide_env_values = true)]
+    api_key: Option<String>,
 }
 
 impl GlobalArgs {
@@ -58,14 +61,23 @@ impl GlobalArgs {
         self.server.clone().or_else(from_environment).unwrap_or_else(|| DEFAULT_SERVER.to_owned())
     }
 
+    /// Whether the caller named a server.
+    pub(crate) fn names_a_server(&self) -> bool {
+        self.server.is_some()
+    }
+
     /// The output options.
     pub(crate) fn print(&self) -> Printer {
         Printer::new(self.output, self.quiet, self.wide)
     }
 
-    /// A client of the server at `base`.
-    pub(crate) fn client(&self, base: &str) -> Result<Client> {
-        let client = Client::new(base)?;
+    /// A client of the server at this URL, with the API key and the certificates that the caller named.
+    pub(crate) fn client(&self, url: &str) -> Result<Client> {
+        let client = Client::new(url)?;
+        let client = match self.api_key.as_deref().filter(|key| !key.trim().is_empty()) {
+            Some(key) => client.with_key(key)?,
+            None => client,
+        };
         let identity = self.client_cert.clone().zip(self.client_key.clone());
         let identity = identity.map(|(cert, key)| IdentityFiles { cert, key });
         let tls = ClientTls { ca: self.ca.clone(), identity };

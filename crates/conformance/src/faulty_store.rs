@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
+use windlass_engine::access::api_key::ApiKeyId;
 use windlass_engine::id::{BulkId, CommandId, FlowId, JobId, RunId, ScheduleId};
 use windlass_engine::job::Attempt;
 use windlass_engine::money::Amount;
@@ -13,6 +14,7 @@ use windlass_engine::time::Timestamp;
 
 use windlass_store::StoreKey;
 use windlass_store::account::{AccountRow, BalanceWaiter, LedgerQuery, LedgerRow, PriceRow};
+use windlass_store::api_key::{ApiKeyRow, ApiKeyStore};
 use windlass_store::audit::{AuditEntry, AuditHead, AuditQuery};
 use windlass_store::blob::FoundBlobs;
 use windlass_store::bulk::{BulkFailure, BulkRow, BulkStore, BulkTarget};
@@ -51,6 +53,8 @@ pub struct FaultyStore {
     pub on_prices: OnPrices,
     /// Called before accounts with waiting runs are read, with the account if the caller names one.
     pub on_accounts_with_waiters: OnAccountsWithWaiters,
+    /// Called before an API key is read.
+    pub on_api_key: OnSave,
     /// Called before a row is written that is no part of a commit.
     pub on_save: OnSave,
     /// Messages that were read so far.
@@ -72,6 +76,7 @@ impl FaultyStore {
             on_messages: Box::new(|_, sent| sent),
             on_prices: Box::new(|| Ok(())),
             on_accounts_with_waiters: Box::new(|_| Ok(())),
+            on_api_key: Box::new(|| Ok(())),
             on_save: Box::new(|| Ok(())),
             n_messages: AtomicUsize::new(0),
         }
@@ -244,6 +249,58 @@ forward! {
         save_worker(row: WorkerRow);
         beat_worker(beat: WorkerBeat);
         drain_worker(id: &str, is_draining: bool);
+    }
+}
+
+#[async_trait]
+impl ApiKeyStore for FaultyStore {
+    async fn create_api_key(&self, project: &Project, row: ApiKeyRow) -> Result<bool, StoreError> {
+        (self.on_save)()?;
+        self.memory.create_api_key(project, row).await
+    }
+
+    async fn api_key(&self, id: ApiKeyId) -> Result<Option<ApiKeyRow>, StoreError> {
+        (self.on_api_key)()?;
+        self.memory.api_key(id).await
+    }
+
+    async fn api_keys(
+        &self,
+        project: &Project,
+        after: Option<ApiKeyId>,
+        limit: usize,
+    ) -> Result<Vec<ApiKeyRow>, StoreError> {
+        self.memory.api_keys(project, after, limit).await
+    }
+
+    async fn has_api_keys(&self) -> Result<bool, StoreError> {
+        self.memory.has_api_keys().await
+    }
+
+    async fn revoke_api_key(
+        &self,
+        project: &Project,
+        id: ApiKeyId,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        (self.on_save)()?;
+        self.memory.revoke_api_key(project, id, now).await
+    }
+
+    async fn rotate_api_key(
+        &self,
+        project: &Project,
+        id: ApiKeyId,
+        ends_at: Timestamp,
+        successor: ApiKeyRow,
+    ) -> Result<bool, StoreError> {
+        (self.on_save)()?;
+        self.memory.rotate_api_key(project, id, ends_at, successor).await
+    }
+
+    async fn save_api_key_uses(&self, uses: Vec<(ApiKeyId, Timestamp)>) -> Result<(), StoreError> {
+        (self.on_save)()?;
+        self.memory.save_api_key_uses(uses).await
     }
 }
 

@@ -7,8 +7,8 @@ use std::pin::Pin;
 use windlass_store::{Durability, Sqlite, Store};
 
 use crate::suite::{
-    accounts, blobs, bulks, children, dead_letters, flows, jobs, keys, outboxes, queues, records, replays,
-    rounds, runs, schedules,
+    accounts, api_keys, blobs, bulks, children, dead_letters, flows, jobs, keys, outboxes, queues, records,
+    replays, rounds, runs, schedules,
 };
 
 type Fill = for<'s> fn(&'s dyn Store) -> Pin<Box<dyn Future<Output = ()> + 's>>;
@@ -68,6 +68,7 @@ pub fn store_fillers() -> impl Iterator<Item = StoreFiller> {
         schedules::a_manual_firing_is_not_a_slot
         bulks::a_bulk_action_keeps_its_targets_and_its_progress
         bulks::samples_are_replaced_read_by_time_and_forgotten
+        api_keys::a_key_is_revoked_once_and_in_its_own_project
         records::workers_register_beat_and_are_found
         records::a_key_of_the_store_is_made_once
         records::prices_and_queue_settings_are_replaced

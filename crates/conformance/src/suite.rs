@@ -4,6 +4,7 @@
 //! function that returns an empty store, or a value that holds one (`AsRef<dyn Store>`).
 
 pub mod accounts;
+pub mod api_keys;
 pub mod blobs;
 pub mod bulks;
 pub mod children;
@@ -210,6 +211,13 @@ macro_rules! conformance {
                 bulk_actions_are_listed_and_forgotten
                 bulk_actions_of_another_project_are_not_seen
                 samples_are_replaced_read_by_time_and_forgotten
+            ]
+            api_keys: [
+                a_key_is_found_by_its_id_and_listed_in_its_project
+                the_id_of_a_key_is_taken_once
+                a_key_is_revoked_once_and_in_its_own_project
+                a_rotated_key_ends_when_its_successor_begins
+                last_uses_of_keys_only_grow
             ]
             records: [
                 servers_beat_and_an_old_epoch_is_refused

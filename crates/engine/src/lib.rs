@@ -4,6 +4,7 @@
 //! (`input`), facts (`event`), the step from one to the other (`run`), actions in the world because
 //! of it (`effect`).
 
+pub mod access;
 pub mod counter;
 pub mod id;
 pub mod json;

@@ -20,6 +20,7 @@ pub mod schedules;
 pub mod stats;
 pub mod workers;
 
+pub mod access;
 pub mod audit;
 pub mod doctor;
 pub mod feed;

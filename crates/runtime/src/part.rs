@@ -11,6 +11,7 @@ use windlass_store::Store;
 use windlass_store::run::Owner;
 
 use crate::Settings;
+use crate::access::{Access, AccessState};
 use crate::bulks::BulksState;
 use crate::calls::{Calls, CallsState};
 use crate::clock::Clock;
@@ -38,6 +39,7 @@ pub(crate) struct Inner {
     pub(crate) money: MoneyState,
     pub(crate) cluster: ClusterState,
     pub(crate) stats: Stats,
+    pub(crate) access: AccessState,
 }
 
 /// A handle on `Inner`, with access to the context and to the other owners.
@@ -132,6 +134,10 @@ pub(crate) trait RuntimePart {
 
     fn cluster(&self) -> Cluster {
         Cluster::of(self.inner())
+    }
+
+    fn access(&self) -> Access {
+        Access::of(self.inner())
     }
 
     fn stats(&self) -> &Stats {

@@ -1,5 +1,5 @@
 //! One server: construction, start, drain and stop. Its state belongs to the owners (`runs`, `calls`, `jobs`, `workers`,
-//! `schedules`, `money`, `cluster`, `stats`), which callers reach through the accessors here.
+//! `schedules`, `money`, `cluster`, `stats`, `access`), which callers reach through the accessors here.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,6 +11,7 @@ use windlass_store::Store;
 use windlass_store::hint::Hints;
 use windlass_store::run::Owner;
 
+use crate::access::{Access, AccessState};
 use crate::body_budget::BodyBudget;
 use crate::bulks::{Bulks, BulksState};
 use crate::calls::{Calls, CallsState};
@@ -58,6 +59,7 @@ struct Owners {
     money: Money,
     cluster: Cluster,
     doctor: Doctor,
+    access: Access,
 }
 
 impl RuntimePart for Runtime {
@@ -84,6 +86,7 @@ pub(crate) async fn start_with(
     let membership = Membership::begin(&*store, &settings.name, ttl_ms(&settings), clock.now()).await?;
     let runtime = Runtime::assemble(store, settings, clock, grants, membership);
     runtime.money().load_prices().await?;
+    runtime.access().load().await?;
     runtime.calls().load_services().await?;
     runtime.jobs().load_jobs().await?;
     runtime.spawn_loops(hints);
@@ -121,6 +124,7 @@ impl Runtime {
             workers: WorkersState::new(&settings),
             schedules: SchedulesState::default(),
             money: MoneyState::default(),
+            access: AccessState::new(store.is_shared()),
             stats: Stats::new(clock.now()),
             ctx: Ctx::new(store, settings, clock, grants, membership.row().clone()),
             cluster: ClusterState::new(membership),
@@ -136,6 +140,7 @@ impl Runtime {
             money: Money::of(&inner),
             cluster: Cluster::of(&inner),
             doctor: Doctor::of(&inner),
+            access: Access::of(&inner),
             inner,
         };
         Runtime { owners: Arc::new(owners) }
@@ -161,6 +166,7 @@ impl Runtime {
         tasks.spawn(self.calls().clone().remove_script_leftovers());
         tasks.spawn(Retention::of(inner).retention_loop());
         tasks.spawn(self.clone().expire_stats());
+        tasks.spawn(self.access().clone().access_loop());
         tasks.spawn(StoreWatch::of(inner).watch_loop());
         tasks.spawn(self.clone().recover_at_start());
     }
@@ -238,6 +244,11 @@ impl Runtime {
     /// Checks of everything that is stored.
     pub fn doctor(&self) -> &Doctor {
         &self.owners.doctor
+    }
+
+    /// The owner of API keys.
+    pub fn access(&self) -> &Access {
+        &self.owners.access
     }
 
     /// The store that the server works on.

@@ -24,6 +24,7 @@ mod dead_letters;
 mod events;
 mod flows;
 mod jobs;
+mod keys;
 mod prices;
 mod queues;
 mod runs;
@@ -36,7 +37,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::HeaderValue;
-use reqwest::{Method, StatusCode, Url, header};
+use reqwest::{Method, RequestBuilder, StatusCode, Url, header};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -55,6 +56,7 @@ pub use dead_letters::DeadLettersApi;
 pub use events::{EventStream, ServerEvent};
 pub use flows::FlowsApi;
 pub use jobs::JobsApi;
+pub use keys::KeysApi;
 pub use prices::PricesApi;
 pub use queues::QueuesApi;
 pub use runs::RunsApi;
@@ -82,6 +84,8 @@ async fn follow<T, P: Future<Output = Result<(Vec<T>, Option<String>), ClientErr
 
 /// The header that says who asks.
 const ACTOR: &str = "x-windlass-actor";
+/// The variable with the API key.
+const KEY_VARIABLE: &str = "WINDLASS_KEY";
 /// How long a connection may take to come about.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The response time limit, beyond the time that the call asks the server to wait.
@@ -109,6 +113,8 @@ pub struct Client {
     answer: Duration,
     /// The actor for the audit log.
     actor: Option<HeaderValue>,
+    /// The credential: the API key with its scheme.
+    key: Option<HeaderValue>,
 }
 
 impl Client {
@@ -131,7 +137,11 @@ impl Client {
         let wrong =
             || format!("`{base}` is no address of a server: write http://host:port or https://host:port");
         let tls = tls.ok_or_else(|| unsendable(wrong()))?;
-        Ok(Client { http: http_client(tls)?, base: Arc::new(url), answer, actor: None })
+        let client = Client { http: http_client(tls)?, base: Arc::new(url), answer, actor: None, key: None };
+        match std::env::var(KEY_VARIABLE) {
+            Ok(key) if !key.trim().is_empty() => client.with_key(&key),
+            Ok(_) | Err(_) => Ok(client),
+        }
     }
 
     /// The same client with other trust than that of the system, or with a certificate of its own, for an `https` server.
@@ -144,6 +154,25 @@ impl Client {
             return Err(ClientError::local(UNSENDABLE, why));
         }
         Ok(Client { http: http_client(tls.config())?, ..self })
+    }
+
+    /// The same client with this API key. Without it, the client takes the key of the variable `WINDLASS_KEY`.
+    pub fn with_key(self, key: &str) -> Result<Self, ClientError> {
+        let mut key = HeaderValue::try_from(format!("Bearer {}", key.trim())).map_err(|_| {
+            // The text may be a key, so it is not repeated.
+            let why = "the API key has characters that no key has: copy it again";
+            ClientError::local(UNSENDABLE, why.to_owned())
+        })?;
+        key.set_sensitive(true);
+        Ok(Client { key: Some(key), ..self })
+    }
+
+    /// Adds the credential to a request.
+    fn authorized(&self, request: RequestBuilder) -> RequestBuilder {
+        match &self.key {
+            Some(key) => request.header(header::AUTHORIZATION, key),
+            None => request,
+        }
     }
 
     /// The same client, which says who asks: the server notes it with every change. At most 200 visible characters.
@@ -280,6 +309,7 @@ impl Client {
             .http
             .request(ask.method.clone(), ask.url.clone())
             .timeout(self.answer.saturating_add(ask.wait));
+        request = self.authorized(request);
         if let Some(actor) = &self.actor {
             request = request.header(ACTOR, actor);
         }

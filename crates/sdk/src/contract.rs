@@ -12,6 +12,7 @@ mod doctor;
 mod flow;
 mod graph;
 mod job;
+mod key;
 mod overview;
 mod price;
 mod problem;
@@ -56,6 +57,7 @@ pub use job::{
     JobAttempt, JobCost, JobCreated, JobDetail, JobRetry, JobStatus, JobSummary, JobsCreated, JobsQuery,
     NewJob, NewJobs,
 };
+pub use key::{KeyInfo, KeyMade, KeyRole, NewKey, RotateKey};
 pub use overview::{
     About, AttentionItem, Overview, OverviewTiles, Series, SeriesQuery, ServerSummary, ServiceDemand,
     TileCount, WorkerCounts,

@@ -14,21 +14,23 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::Response;
 use serde_json::{Map, Value, json};
+use windlass_engine::access::identity::Identity;
 use windlass_runtime::Runtime;
 use windlass_runtime::audit::AuditNote;
 use windlass_store::worker::WorkerAddress;
 
+use crate::access::Caller;
 use crate::extract::ClientAddress;
 use crate::guard;
 use crate::live::EventHub;
 use crate::problem::{ApiResult, Code};
 use request::{BodyNotes, plain};
 
-pub(crate) use request::{ACTOR, NotesSlot};
+pub(crate) use request::{ACTOR, NotesSlot, is_hidden};
 pub(crate) use table::{AuditCondition, AuditSubject, AuditTable, AuditedChange, audited_changes, words};
 
 /// The actor of a request that names none.
-const NOBODY: &str = "anonymous";
+pub(crate) const NOBODY: &str = "anonymous";
 /// How long a response waits for its audit line. The change itself is durable already.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Characters of a subject, a path and a reason: refused requests may be of any length.
@@ -86,6 +88,7 @@ impl Audit {
     async fn see_through(self, change: &'static AuditedChange, request: Request, next: Next) -> Response {
         let (mut parts, body) = request.into_parts();
         let asked = AuditedRequest::of(change, &mut parts).await;
+        let caller = parts.extensions.get::<Caller>().cloned();
         let (actor, response) = match request::actor(&parts.headers) {
             Ok(actor) => {
                 parts.extensions.insert(asked.slot.clone());
@@ -103,7 +106,7 @@ impl Audit {
             return response;
         }
         self.hub.on_change(change.what);
-        let line = asked.line(change, actor, &response);
+        let line = asked.line(change, actor, caller.as_ref().and_then(Caller::identity), &response);
         record(&self.runtime, line, response.status()).await;
         response
     }
@@ -181,7 +184,13 @@ impl AuditedRequest {
         }
     }
 
-    fn line(&self, change: &AuditedChange, actor: Option<String>, response: &Response) -> AuditNote {
+    fn line(
+        &self,
+        change: &AuditedChange,
+        actor: Option<String>,
+        identity: Option<&Identity>,
+        response: &Response,
+    ) -> AuditNote {
         let BodyNotes { by, reason, .. } = self.slot.notes();
         let mut detail = Map::new();
         let mut put = |name: &str, value: Option<Value>| {
@@ -195,9 +204,20 @@ impl AuditedRequest {
         put("status", Some(json!(response.status().as_u16())));
         put("result", Some(json!(result(response.status()))));
         put("code", response.extensions().get::<Code>().map(|code| json!(code.word())));
+        let given = actor.or_else(|| by.clone());
+        if let Some(identity) = identity {
+            put("key", identity.key.map(|key| json!(key.as_str())));
+            put(
+                "on_behalf_of",
+                given.as_ref().filter(|given| **given != identity.name).map(|given| json!(given)),
+            );
+        }
         put("reason", reason.as_deref().map(|reason| json!(request::line(reason, REASON_CHARS))));
         AuditNote {
-            who: actor.or_else(|| by.clone()).unwrap_or_else(|| NOBODY.to_owned()),
+            who: identity
+                .map(|identity| identity.name.clone())
+                .or(given)
+                .unwrap_or_else(|| NOBODY.to_owned()),
             what: change.what.to_owned(),
             subject: request::line(&self.subject(change, response), SUBJECT_CHARS),
             detail: Value::Object(detail),
@@ -228,7 +248,9 @@ impl AuditedRequest {
 /// Whether a handler decided about the request. Requests that are turned away before that must cost nothing.
 fn is_decided(response: &Response) -> bool {
     let code = response.extensions().get::<Code>();
-    let is_unseen = matches!(code, Some(Code::Busy | Code::Draining | Code::CrossOrigin));
+    // A flood of requests without a key must not fill the audit.
+    let is_stranger = matches!(code, Some(Code::Unauthenticated | Code::KeyExpired));
+    let is_unseen = is_stranger || matches!(code, Some(Code::Busy | Code::Draining | Code::CrossOrigin));
     !is_unseen && response.status() != StatusCode::TOO_MANY_REQUESTS
 }
 

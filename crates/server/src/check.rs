@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use windlass_engine::limits::NAME_BYTES;
 
+use crate::audit;
 use crate::problem::{ApiError, ApiResult, Code};
 
 /// Bytes of a text for people: descriptions and notes, not documents.
@@ -20,6 +21,16 @@ pub(crate) fn name(path: &str, text: &str) -> ApiResult<()> {
         _ => return Ok(()),
     };
     Err(ApiError::field(Code::InvalidBody, path, reason))
+}
+
+/// A name that people compare with others: it hides no characters.
+pub(crate) fn visible_name(path: &str, text: &str) -> ApiResult<()> {
+    name(path, text)?;
+    if text.trim() != text || text.chars().any(audit::is_hidden) {
+        let reason = "it has spaces around it or invisible characters: leave them out";
+        return Err(ApiError::field(Code::InvalidBody, path, reason));
+    }
+    Ok(())
 }
 
 /// A name that may be absent.

@@ -140,6 +140,11 @@ pub(crate) fn is_platform(path: &str) -> bool {
     ErrorForm::of(path) == ErrorForm::ProblemWithText
 }
 
+/// Whether a path belongs to a surface that clients of other systems use.
+pub(crate) fn is_compatible(path: &str) -> bool {
+    ErrorForm::of(path) != ErrorForm::Problem
+}
+
 /// A refusal in the form of the surface that a path belongs to.
 pub(crate) fn refuse(path: &str, error: &ApiError) -> Response {
     ErrorForm::of(path).refuse(error)

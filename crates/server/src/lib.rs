@@ -2,6 +2,7 @@
 //! surface. Handlers decide nothing and store nothing: they read a request, call the runtime or the store, and translate
 //! the result.
 
+mod access;
 mod app;
 mod audit;
 mod check;
@@ -38,6 +39,7 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 use windlass_runtime::Runtime;
 use windlass_tls::ServerTls;
 
+use access::AccessTable;
 use app::App;
 use audit::Audit;
 use guard::Guard;
@@ -128,7 +130,7 @@ fn build(runtime: Runtime, options: &Options, closing: CancellationToken) -> Rou
     let app = App::new(runtime.clone(), closing, &options.examples);
     let guard = Guard::new(options, runtime.bodies().clone());
     let audit = Audit::new(runtime.clone(), app.hub.clone());
-    let ids = app.clone();
+    let (ids, access, keys) = (app.clone(), Arc::new(AccessTable::new()), runtime.clone());
     let (native, document) = native::routes().merge(platform::routes()).split_for_parts();
     let document = openapi::document(document);
     let asking = Arc::new(openapi::asking(&document));
@@ -144,7 +146,9 @@ fn build(runtime: Runtime, options: &Options, closing: CancellationToken) -> Rou
         // The guard has read the body, and its limit is the one that counts.
         .layer(DefaultBodyLimit::disable())
         .layer(middleware::from_fn_with_state(guard, guard::check))
-        // Around the guard, so that requests which the guard refuses are recorded too.
+        // Around the guard, so that no body of a stranger is read.
+        .layer(middleware::from_fn_with_state(access, access::authorize))
+        // Around both, so that requests which they refuse are recorded too.
         .layer(middleware::from_fn_with_state(audit, audit::note));
     let router = if options.cors.is_empty() { router } else { router.layer(cors(&options.cors)) };
     // A request for an unknown host reaches nothing else, preflights included.
@@ -153,6 +157,7 @@ fn build(runtime: Runtime, options: &Options, closing: CancellationToken) -> Rou
     // them, refusals included: the id of the request and the header against sniffing.
     let router =
         Router::new().fallback_service(middleware::from_fn_with_state(ids, prefix::complete).layer(router));
+    let router = router.layer(middleware::from_fn_with_state(keys, access::identify));
     router.layer(middleware::from_fn(request_id)).layer(middleware::map_response(forbid_sniffing))
 }
 

@@ -14,6 +14,7 @@ mod flow;
 mod graph;
 mod health;
 mod job;
+mod key;
 mod log;
 mod metrics;
 pub(crate) mod overview;
@@ -125,6 +126,9 @@ fn work_routes() -> OpenApiRouter<App> {
         .routes(routes!(audit::list))
         .routes(routes!(audit::head))
         .routes(routes!(audit::verify))
+        .routes(routes!(key::list, key::create))
+        .routes(routes!(key::revoke))
+        .routes(routes!(key::rotate))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
         .routes(routes!(stats::server))

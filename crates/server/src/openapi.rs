@@ -16,6 +16,7 @@ use utoipa::PartialSchema;
 use utoipa::openapi::OpenApi;
 use windlass_sdk::contract::{FieldError, PlatformProblem, ProblemDetails};
 
+use crate::access::AccessTable;
 use crate::{audit, console, guard, scheduler};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -70,6 +71,7 @@ pub(crate) fn document(native: OpenApi) -> Value {
         { "name": "dead letters", "description": "Tasks that failed for good: looking at them, replaying, discarding" },
         { "name": "schedules", "description": "Tasks and runs that start by the clock" },
         { "name": "workers", "description": "Workers" },
+        { "name": "keys", "description": "API keys: making, listing, ending and rotating them" },
         { "name": "server", "description": "Health, metrics and documents of the server" },
         { "name": "scheduler", "description": "The scheduler surface: a task here is a run" },
     ]);
@@ -100,6 +102,12 @@ pub(crate) fn document(native: OpenApi) -> Value {
     paths.extend(own_paths());
     paths.extend(scheduler::openapi::paths());
     name_actors(paths);
+    name_permissions(paths);
+    document["components"]["securitySchemes"]["key"] = json!({
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An API key: `windlass key create`. A server without keys asks for none.",
+    });
     document
 }
 
@@ -141,6 +149,24 @@ fn name_actors(paths: &mut Map<String, Value>) {
             match operation["parameters"].as_array_mut() {
                 Some(parameters) => parameters.push(actor),
                 None => operation["parameters"] = json!([actor]),
+            }
+        }
+    }
+}
+
+/// Names the permission that each operation requires.
+fn name_permissions(paths: &mut Map<String, Value>) {
+    for (path, rule) in AccessTable::new().rules() {
+        let path = if path == "/docs/{*path}" { "/docs/" } else { path };
+        let is_named = |named: &str| named == path || (path == "/docs/" && named.starts_with(path));
+        let (permission, security) = match rule.permission {
+            Some(permission) => (permission.word(), json!([{ "key": [] }])),
+            None => ("public", json!([])),
+        };
+        for (_, item) in paths.iter_mut().filter(|(named, _)| is_named(named)) {
+            if let Some(operation) = item.get_mut(rule.method.to_lowercase()) {
+                operation["x-permission"] = json!(permission);
+                operation["security"] = security.clone();
             }
         }
     }

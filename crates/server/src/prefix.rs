@@ -6,9 +6,11 @@ use axum::http::Uri;
 use axum::http::uri::PathAndQuery;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use windlass_engine::access::Permission;
 use windlass_engine::id::RunId;
 use windlass_sdk::contract::FieldError;
 
+use crate::access::Caller;
 use crate::app::App;
 use crate::problem::{ApiError, ApiResult, Code};
 
@@ -20,6 +22,12 @@ const SHOWN_MAX: usize = 5;
 
 /// Completes the id in the path, if it is the beginning of one.
 pub(crate) async fn complete(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    // Ids are told to callers that may read them.
+    let may_read =
+        request.extensions().get::<Caller>().is_some_and(|caller| caller.require(Permission::Read).is_ok());
+    if !may_read {
+        return next.run(request).await;
+    }
     let uri = match completed(&app, request.uri()).await {
         Ok(Some(uri)) => uri,
         Ok(None) => return next.run(request).await,

@@ -5,7 +5,7 @@ mod map;
 
 use std::time::Duration;
 
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use windlass_engine::problem::Problem as DefinitionProblem;
@@ -53,6 +53,9 @@ codes! {
     BadCursor, "bad_cursor", 400, "the cursor is not one of this list";
     BadHeader, "bad_header", 400, "a header cannot be read";
     InvalidFields, "invalid_fields", 400, "fields of the body are missing, wrong or unknown";
+    Unauthenticated, "unauthenticated", 401, "the request has no valid API key";
+    KeyExpired, "key_expired", 401, "the API key has expired";
+    Forbidden, "forbidden", 403, "the API key lacks the permission";
     CrossOrigin, "cross_origin", 403, "a page of another origin may not ask for this";
     UnknownRoute, "unknown_route", 404, "there is nothing at this path";
     UnknownFlow, "unknown_flow", 404, "there is no such flow";
@@ -66,6 +69,7 @@ codes! {
     UnknownSchedule, "unknown_schedule", 404, "there is no such schedule";
     AccountNotFound, "account_not_found", 404, "there is no such account";
     UnknownPrice, "unknown_price", 404, "the service has no price";
+    UnknownKey, "unknown_key", 404, "there is no such API key";
     UnknownWorker, "unknown_worker", 404, "there is no such worker";
     UnknownService, "unknown_service", 404, "the service has no workers and no settings";
     MethodNotAllowed, "method_not_allowed", 405, "the path does not take this method";
@@ -277,6 +281,10 @@ impl ApiError {
     fn finish(&self, mut response: Response) -> Response {
         // The audit log reads the code from here, in every form.
         response.extensions_mut().insert(self.code);
+        if response.status() == StatusCode::UNAUTHORIZED {
+            // Never Basic: browsers would ask people for a password and keep it.
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
         if let Some(after) = self.retry_after {
             let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds.max(1)));

@@ -4,6 +4,7 @@
 //! PascalCase (camelCase for attempts) and answers bare arrays. Both have the same routes and do the same things:
 //! only the spelling of their answers differs, and only `era` knows how.
 
+mod access;
 mod audit;
 mod era;
 mod failure;
@@ -29,6 +30,7 @@ use windlass_runtime::Runtime;
 use era::Era;
 use failure::Failure;
 
+pub(crate) use access::ACCESS;
 pub(crate) use audit::AUDITED;
 #[cfg(test)]
 pub(crate) use audit::UNAUDITED;

@@ -5,6 +5,7 @@ mod audit;
 mod flow;
 mod graph;
 mod job;
+mod key;
 mod node;
 mod page;
 mod round;
@@ -22,6 +23,7 @@ pub(crate) use audit::{audit_head, audit_line};
 pub(crate) use flow::{definition, flow, form, severity_problems, version, version_summary};
 pub(crate) use graph::{direction, flow_graph};
 pub(crate) use job::{job_attempt, job_created, job_detail, job_due_at, job_error, job_fault, job_summary};
+pub(crate) use key::{key, role};
 pub(crate) use node::{NodeAt, each_node, node_heads, node_states};
 pub(crate) use page::{
     counted, label, limit, list, name_range, named_page, order, part, slice, wide_limit, wide_range,

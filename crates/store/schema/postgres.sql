@@ -5,6 +5,18 @@ accounts.balance bigint NOT NULL
 accounts.held bigint NOT NULL
 accounts.revision bigint NOT NULL
 accounts.created_at bigint NOT NULL
+api_keys.id text COLLATE "C" NOT NULL
+api_keys.project text COLLATE "C" NOT NULL
+api_keys.hash bytea NOT NULL
+api_keys.name text COLLATE "C" NOT NULL
+api_keys.role text COLLATE "C" NOT NULL
+api_keys.may_script boolean NOT NULL
+api_keys.scope text COLLATE "C" NOT NULL
+api_keys.created_at bigint NOT NULL
+api_keys.created_by text COLLATE "C" NOT NULL
+api_keys.expires_at bigint
+api_keys.revoked_at bigint
+api_keys.used_at bigint
 attempts.job uuid NOT NULL
 attempts.number bigint NOT NULL
 attempts.fence bigint NOT NULL
@@ -262,6 +274,7 @@ worker_services.project text COLLATE "C" NOT NULL
 worker_services.service text COLLATE "C" NOT NULL
 worker_services.worker text COLLATE "C" NOT NULL
 
+api_keys: CHECK (length(hash) = 32)
 blobs: CHECK (length(hash) = 64)
 jobs: CHECK (NOT is_dead_letter OR status = 'failed'::text AND run IS NULL)
 jobs: CHECK (is_open = (status <> ALL (ARRAY['completed'::text, 'failed'::text, 'canceled'::text])))
@@ -277,6 +290,8 @@ runs: CHECK (status = ANY (ARRAY['pending'::text, 'running'::text, 'waiting'::te
 store_keys: CHECK (length(bytes) = 32)
 
 CREATE UNIQUE INDEX accounts_pkey ON public.accounts USING btree (project, id)
+CREATE INDEX api_keys_by_project ON public.api_keys USING btree (project, id)
+CREATE UNIQUE INDEX api_keys_pkey ON public.api_keys USING btree (id)
 CREATE UNIQUE INDEX attempts_pkey ON public.attempts USING btree (job, number)
 CREATE INDEX audit_by_subject ON public.audit USING btree (project, subject, seq)
 CREATE INDEX audit_by_what ON public.audit USING btree (project, what, seq)

@@ -10,6 +10,23 @@ CREATE TABLE accounts (
     PRIMARY KEY (project, id)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE api_keys (
+    id TEXT NOT NULL PRIMARY KEY,
+    project TEXT NOT NULL DEFAULT 'default',
+    hash BLOB NOT NULL CHECK (length(hash) = 32),
+    name TEXT NOT NULL,
+    role TEXT NOT NULL,
+    may_script INTEGER NOT NULL CHECK (may_script IN (0, 1)),
+    scope TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    created_by TEXT NOT NULL,
+    expires_at INTEGER,
+    revoked_at INTEGER,
+    used_at INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX api_keys_by_project ON api_keys (project, id);
+
 CREATE TABLE attempts (
     job BLOB NOT NULL,
     number INTEGER NOT NULL,

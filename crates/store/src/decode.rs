@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use uuid::Uuid;
+use windlass_engine::access::identity::KeyTerm;
 use windlass_engine::counter::Revision;
 use windlass_engine::event::Parent;
 use windlass_engine::id::{JobId, RunId};
@@ -12,6 +13,7 @@ use windlass_engine::money::{Amount, Movement};
 use windlass_engine::run::Totals;
 
 use crate::account::{AccountRow, BalanceWaiter, LedgerRow, Posting, PriceRow};
+use crate::api_key::{ApiKeyHash, ApiKeyRow};
 use crate::audit::{AuditEntry, AuditHash, AuditHead, AuditRow};
 use crate::bulk::{BulkFailure, BulkRow, BulkTarget};
 use crate::column::Columns;
@@ -268,6 +270,24 @@ pub(crate) fn server<C: Columns>(columns: &mut C) -> Result<ServerRow, C::Error>
         started_at: columns.time()?,
         beat_at: columns.time()?,
         worker_ttl_ms: columns.number()?,
+    })
+}
+
+pub(crate) fn api_key<C: Columns>(columns: &mut C) -> Result<ApiKeyRow, C::Error> {
+    let (id, project) = (columns.decode(str::parse)?, columns.project()?);
+    let hash = columns.bytes()?.try_into().map(ApiKeyHash);
+    Ok(ApiKeyRow {
+        id,
+        project,
+        hash: hash.map_err(|_| columns.unreadable(&"a hash of a key has another length"))?,
+        name: columns.text()?,
+        role: columns.word()?,
+        may_script: columns.flag()?,
+        scope: columns.json()?,
+        created_at: columns.time()?,
+        created_by: columns.text()?,
+        term: KeyTerm { expires_at: columns.time_or_none()?, revoked_at: columns.time_or_none()? },
+        used_at: columns.time_or_none()?,
     })
 }
 

@@ -19,6 +19,7 @@ pub mod queue;
 pub mod ready;
 
 pub mod account;
+pub mod api_key;
 pub mod blob;
 pub mod bulk;
 pub mod outbox;

@@ -4,6 +4,7 @@
 //! Every verb of [`Store`] has a synchronous twin ending in `_now`, because the simulator has no futures. The store injects
 //! no faults: tests wrap it for that.
 
+mod api_key;
 mod audit;
 mod blob;
 mod bulk;

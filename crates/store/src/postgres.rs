@@ -31,6 +31,7 @@ mod job;
 mod queue;
 
 mod account;
+mod api_key;
 mod blob;
 mod outbox;
 mod sample;

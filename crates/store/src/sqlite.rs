@@ -36,6 +36,7 @@ mod queue;
 
 mod account;
 mod account_batch;
+mod api_key;
 mod blob;
 mod ledger;
 mod outbox;

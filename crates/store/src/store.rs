@@ -11,6 +11,7 @@ use windlass_engine::project::Project;
 use windlass_engine::time::Timestamp;
 
 use crate::account::{AccountRow, BalanceWaiter, LedgerQuery, LedgerRow, PriceRow};
+use crate::api_key::ApiKeyStore;
 use crate::audit::{AuditEntry, AuditHead, AuditQuery};
 use crate::blob::FoundBlobs;
 use crate::bulk::BulkStore;
@@ -68,7 +69,7 @@ pub struct SetBack {
 /// All that servers remember. A verb with a project reads and writes rows of that project only: an id of another project
 /// is unknown to it. Verbs without one serve the whole store, and their rows name the project.
 #[async_trait]
-pub trait Store: BulkStore + Send + Sync {
+pub trait Store: BulkStore + ApiKeyStore + Send + Sync {
     /// Publishes a flow, a version, or both, or nothing at all. Names are unique unless the draft says otherwise.
     async fn publish(&self, project: &Project, publication: Publication) -> Result<Published, StoreError>;
 

@@ -36,6 +36,7 @@ tables! {
     WORKERS: "registrations", ["id"], ServerId;
     SERVICES: "services", ["name"], ServerId;
     SERVERS: "servers", ["id"], ServerId;
+    API_KEYS: "api_keys", ["id"], ServerId;
     BULKS: "bulks", ["id"], BulkId;
     BULK_FAILURES: "bulk_failures", ["bulk", "no"], BulkId;
     SAMPLES: "samples", ["scope", "at", "server"], ServerId;

@@ -89,6 +89,13 @@ pub(crate) struct ServeArgs {
     /// Proxies whose X-Forwarded-For names the client, as addresses or networks with commas between.
     #[arg(long, value_name = "NETWORKS", env = "WINDLASS_TRUSTED_PROXIES", value_delimiter = ',')]
     trusted_proxies: Option<Vec<String>>,
+    /// Serve other machines although there is no API key: every client may do everything.
+    #[arg(long, value_name = "BOOL", env = "WINDLASS_NO_AUTH", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    no_auth: Option<String>,
+    /// A file with an admin key that is stored if the store has no key yet.
+    #[arg(long, value_name = "FILE", env = "WINDLASS_FIRST_KEY_FILE")]
+    first_key_file: Option<String>,
     #[command(flatten)]
     tls: TlsArgs,
     #[command(flatten)]
@@ -117,6 +124,8 @@ pub(crate) struct ServerConfig {
     pub(crate) cors: Vec<String>,
     pub(crate) trusted_proxies: Vec<Network>,
     pub(crate) tls: TlsConfig,
+    pub(crate) no_auth: bool,
+    pub(crate) first_key_file: Option<PathBuf>,
     pub(crate) limits: ServerLimits,
 }
 
@@ -178,6 +187,8 @@ impl ServeArgs {
                 .filter_map(|text| Network::parse(text).ok())
                 .collect(),
             tls: self.tls.read(s),
+            no_auth: s.read("no_auth", self.no_auth, false, truth),
+            first_key_file: s.read("first_key_file", self.first_key_file, None, |path| Ok(Some(path.into()))),
             limits: self.limits.read(s),
         };
         settings.finish().map(|()| config)
@@ -203,6 +214,7 @@ impl ServerConfig {
             "hosts": self.hosts,
             "cors": self.cors,
             "trusted_proxies": self.trusted_proxies.iter().map(Network::to_string).collect::<Vec<_>>(),
+            "no_auth": self.no_auth,
             "body_bytes_max": self.limits.body_bytes,
             "call_timeout_sec": self.limits.call_timeout.as_secs(),
             "service_calls_max": self.limits.service_calls,
@@ -218,6 +230,9 @@ impl ServerConfig {
             "worker_retain_hours": self.limits.worker_retain_hours(),
             "empty_queue_retain_days": self.limits.empty_queue_retain_days(),
         });
+        if let Some(path) = &self.first_key_file {
+            shown["first_key_file"] = json!(path);
+        }
         // They have no effect without scripts.
         if self.scripts.policy == ScriptPolicy::All {
             let limits = self.scripts.limits;

@@ -12,9 +12,10 @@ use windlass_runtime::calls::script::{ScriptUser, hide_process};
 use windlass_runtime::{Runtime, ScriptPolicy, Settings};
 use windlass_server::descriptors::{DescriptorShares, raise_limit};
 use windlass_store::sqlite::ExposedFile;
-use windlass_store::{Postgres, Sqlite, Store};
+use windlass_store::{Durability, Postgres, Sqlite, Store};
 use windlass_tls::{ClientTls, ServerTls};
 
+use super::access::{self, AccessMode};
 use super::config::{DatabaseUrl, ScriptConfig, ServerConfig, StoreLocation};
 use crate::exit::invalid;
 use crate::script_exec;
@@ -34,6 +35,7 @@ pub(crate) struct ListeningServer {
     /// Canceled when every request is answered.
     close: CancellationToken,
     pub(crate) descriptors: DescriptorShares,
+    pub(crate) access: AccessMode,
 }
 
 impl ListeningServer {
@@ -52,7 +54,11 @@ impl ListeningServer {
             // A wrong address is an error now; later Redis may be unreachable for a while.
             redis.connect(|_| ()).await.context("cannot use --queue")?;
         }
-        let store = open(config).await.with_context(|| format!("cannot open {}", config.store))?;
+        let store = open_store(&config.store, config.durability)
+            .await
+            .with_context(|| format!("cannot open {}", config.store))?;
+        // Before the runtime, which would take over runs.
+        let access = access::decide(&*store, config).await?;
         let runtime = Runtime::start_up(store, settings(config)?)
             .await
             .with_context(|| format!("cannot start on {}", config.store))?;
@@ -70,7 +76,7 @@ impl ListeningServer {
         let close = CancellationToken::new();
         let listening =
             tokio::spawn(windlass_server::serve(listener, runtime.clone(), options, close.clone()));
-        Ok(ListeningServer { runtime, address, is_https, listening, stop, close, descriptors })
+        Ok(ListeningServer { runtime, address, is_https, listening, stop, close, descriptors, access })
     }
 
     /// The URL of the server.
@@ -140,9 +146,9 @@ fn prepare_for_scripts(scripts: &ScriptConfig) -> Result<()> {
     hide_process().context("cannot hide the environment of the server from scripts")
 }
 
-async fn open(config: &ServerConfig) -> Result<Arc<dyn Store>> {
-    let (place, durability) = (config.store.clone(), config.durability);
-    let file = match place {
+/// Opens a store, and makes it if it does not exist.
+pub(crate) async fn open_store(place: &StoreLocation, durability: Durability) -> Result<Arc<dyn Store>> {
+    let file = match place.clone() {
         StoreLocation::Database(DatabaseUrl(address)) => {
             if windlass_store::postgres::is_exposed(&address) {
                 tracing::warn!(

@@ -260,6 +260,7 @@ fn fields_of_owners_are_private() {
         "SchedulesState",
         "MoneyState",
         "ClusterState",
+        "AccessState",
         "Stats",
     ];
     let mut found = Vec::new();

@@ -107,6 +107,7 @@ impl Tenant<'_> {
         let price = Price { unit_price: Amount(3), min_unit: 1, units, actual_units: None };
         let price = PriceRow { service: "demo".to_owned(), price, updated_at: at(1) };
         store.set_price(project, price).await.unwrap();
+        store.create_api_key(project, super::api_keys::key_row(n)).await.unwrap();
         let settings = ServiceSettings { recheck_ms: Some(9), ..ServiceSettings::default() };
         let service = ServiceRow { name: "demo".to_owned(), settings, updated_at: at(1) };
         store.save_service(project, service).await.unwrap();
@@ -190,7 +191,6 @@ impl Tenant<'_> {
         let ready = ReadyQuery { queues: vec!["q".to_owned()], ..at_hand.clone() };
         let by_service = ReadyQuery { services: vec!["demo".to_owned()], ..at_hand.clone() };
         let by_id = ReadyQuery { ids: vec![job_id(ids)], ..at_hand };
-        let keys = KeyQuery { queue: "q".to_owned(), now: at(99), limit: 9, ..KeyQuery::default() };
         ask! {
             flows(FlowQuery::default());
             flow(FlowRef::Id(flow_id(ids)));
@@ -216,7 +216,7 @@ impl Tenant<'_> {
             ready(by_service);
             ready(by_id);
             ready_cursors(ready);
-            ready_by_key(keys);
+            ready_by_key(KeyQuery { queue: "q".to_owned(), now: at(99), limit: 9, ..KeyQuery::default() });
             job_outlines(OutlineQuery::Ids(vec![job_id(ids)]));
             job_outlines(OutlineQuery::Delayed { queue: "q".to_owned(), now: at(0), limit: 9 });
             job_outlines(OutlineQuery::DeadLetters { queue: "q".to_owned(), limit: 9 });
@@ -229,6 +229,7 @@ impl Tenant<'_> {
             accounts_with_waiters(Some("payer".to_owned()));
             balance_waiters("payer".to_owned(), Amount(100), 9);
             prices();
+            api_keys(None, 9);
             services(NameRange::All);
             live_services(at(0), NameRange::All);
             queues(NameRange::All, at(99));

@@ -69,6 +69,7 @@ impl Cluster {
         }
         if settings {
             self.workers().refresh_soon();
+            self.access().invalidate();
         }
         if !queues.is_empty() {
             self.jobs().on_queue_hint(queues);
@@ -93,6 +94,7 @@ impl Cluster {
         self.runs().poll_outbox_soon();
         self.schedules().refresh_soon();
         self.workers().refresh_soon();
+        self.access().invalidate();
         self.jobs().invalidate();
         let runs = self.schedules().watched().into_iter().filter_map(|started| match started {
             Started::Run(run) => Some(run),

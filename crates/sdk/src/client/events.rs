@@ -52,7 +52,8 @@ impl Client {
     }
 
     async fn stream_of(&self, url: Url, last: Option<&str>) -> Result<EventStream, ClientError> {
-        let mut request = self.http.get(url).header(header::ACCEPT, "text/event-stream");
+        let request = self.http.get(url).header(header::ACCEPT, "text/event-stream");
+        let mut request = self.authorized(request);
         if let Some(last) = last {
             request = request.header("last-event-id", last);
         }

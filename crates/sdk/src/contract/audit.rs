@@ -11,8 +11,14 @@ pub struct AuditLine {
     /// From 1, without gaps.
     pub seq: u64,
     pub at: Time,
-    /// The header `X-Windlass-Actor`, or the field `by`; `anonymous` without both.
+    /// The name of the API key; on an open server the header `X-Windlass-Actor`, or the field `by`, or `anonymous`.
     pub who: String,
+    /// The id of the API key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// The person that the caller acted for, by its own word: `X-Windlass-Actor` or `by` of a request with a key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_behalf_of: Option<String>,
     /// The name of the change, such as `run.cancel`.
     pub what: String,
     /// The id or the name of the subject, as the request wrote it.

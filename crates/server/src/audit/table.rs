@@ -85,6 +85,9 @@ const NATIVE: &[AuditedChange] = audited_changes! {
     "PUT" "/api/v1/prices/{service}" "price.set" Path("service");
     "DELETE" "/api/v1/prices/{service}" "price.delete" Path("service");
     "PUT" "/api/v1/services/{service}" "service.set" Path("service");
+    "POST" "/api/v1/keys" "key.create" Made;
+    "POST" "/api/v1/keys/{id}/revoke" "key.revoke" Path("id");
+    "POST" "/api/v1/keys/{id}/rotate" "key.rotate" Path("id");
     "POST" "/api/v1/doctor" "server.repair" Server, Repairs;
     "POST" "/api/v1/jobs/{id}/cancel" "job.cancel" Path("id");
     "POST" "/api/v1/jobs/{id}/retry" "job.retry" Path("id");

@@ -6,6 +6,7 @@ use windlass_engine::input::Input;
 use windlass_engine::money::Amount;
 use windlass_sdk::contract::{Budget, Cancel, Continue, Decide, NoBody, RunSummary, Signal};
 
+use crate::access::Caller;
 use crate::app::{App, run_id};
 use crate::check;
 use crate::extract::{JsonBody, PathParams};
@@ -27,11 +28,12 @@ pub(super) async fn tell(app: &App, id: &str, input: Input) -> ApiResult<Json<Ru
 pub(crate) async fn cancel(
     State(app): State<App>,
     PathParams(id): PathParams<String>,
+    caller: Caller,
     JsonBody(body): JsonBody<Cancel>,
 ) -> ApiResult<Json<RunSummary>> {
     check::text("reason", body.reason.as_deref().unwrap_or_default())?;
     check::name_if_given("by", body.by.as_deref())?;
-    tell(&app, &id, Input::Cancel { reason: body.reason, by: body.by }).await
+    tell(&app, &id, Input::Cancel { reason: body.reason, by: caller.name_or(body.by) }).await
 }
 
 /// Pauses a run: no further node is entered.
@@ -89,12 +91,14 @@ pub(crate) async fn continue_node(
 pub(crate) async fn signal(
     State(app): State<App>,
     PathParams(id): PathParams<String>,
+    caller: Caller,
     JsonBody(body): JsonBody<Signal>,
 ) -> ApiResult<Json<RunSummary>> {
     check::name("key", &body.key)?;
     check::name_if_given("id", body.id.as_deref())?;
     check::name_if_given("by", body.by.as_deref())?;
-    tell(&app, &id, Input::Signal { id: body.id, key: body.key, value: body.value, by: body.by }).await
+    let by = caller.name_or(body.by);
+    tell(&app, &id, Input::Signal { id: body.id, key: body.key, value: body.value, by }).await
 }
 
 /// Sets the budget of a run. Calls that wait for a larger budget are decided again.
@@ -117,11 +121,14 @@ pub(crate) async fn budget(
 pub(crate) async fn decide(
     State(app): State<App>,
     PathParams(id): PathParams<String>,
+    caller: Caller,
     JsonBody(body): JsonBody<Decide>,
 ) -> ApiResult<Json<RunSummary>> {
     check::text("comment", body.comment.as_deref().unwrap_or_default())?;
     check::name_if_given("by", body.by.as_deref())?;
     let node = body.node.as_deref().map(Into::into);
-    let input = Input::Decide { node, decision: body.decision, by: body.by, comment: body.comment };
+    // The assignees of an approval are compared with the name of the key, not with the word of the request.
+    let by = caller.name_or(body.by);
+    let input = Input::Decide { node, decision: body.decision, by, comment: body.comment };
     tell(&app, &id, input).await
 }

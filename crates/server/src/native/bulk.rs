@@ -14,6 +14,7 @@ use windlass_store::bulk::{BulkRow, BulkSpec, BulkStatus as StoredStatus};
 use windlass_store::run::RunQuery;
 
 use super::run::select;
+use crate::access::Caller;
 use crate::app::{App, run_id};
 use crate::audit;
 use crate::check;
@@ -32,6 +33,7 @@ const SAMPLE_MAX: usize = 20;
         (status = 200, description = "The effect that it would have", body = BulkDryRun)))]
 pub(crate) async fn create(
     State(app): State<App>,
+    caller: Caller,
     headers: HeaderMap,
     JsonBody(asked): JsonBody<BulkRequest>,
 ) -> ApiResult<Response> {
@@ -42,7 +44,7 @@ pub(crate) async fn create(
         args,
         query: asked.query.clone(),
         reason: asked.reason,
-        actor: audit::actor_of(&headers)?.unwrap_or_default(),
+        actor: caller.name_or(audit::actor_of(&headers)?).unwrap_or_default(),
     };
     let input = BulkInput::of(&spec).map_err(|reason| ApiError::field(Code::InvalidBody, "args", reason))?;
     check_args(&asked.args, asked.action)?;

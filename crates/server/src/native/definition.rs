@@ -6,10 +6,12 @@ use serde_json::Value;
 use windlass_engine::definition::{self, Compiled, Strictness};
 use windlass_engine::layout::Direction;
 use windlass_engine::plan::Form;
+use windlass_runtime::Runtime;
 use windlass_sdk::contract::{
     Definition, ExpandResponse, ExpandedTaskInfo, FlowRequest, Validation, VersionRequest,
 };
 
+use crate::access::{self, Caller};
 use crate::extract::JsonBody;
 use crate::guard::RequestMemory;
 use crate::problem::{ApiError, ApiResult, Code};
@@ -49,6 +51,11 @@ impl DefinitionText {
     /// Holds memory for its compilation.
     pub(crate) async fn charge(&self, memory: &RequestMemory) -> ApiResult<()> {
         Ok(memory.add(definition::compile_bytes(&self.text)).await?)
+    }
+
+    /// Refuses scripts of a caller whose key lacks the right, on a server that runs scripts.
+    pub(crate) async fn check_scripts(&self, runtime: &Runtime, caller: &Caller) -> ApiResult<()> {
+        access::check_scripts(runtime, caller, &self.text, Strictness::Strict).await
     }
 
     /// Compiles the text that would be stored, so that a valid definition can be published.

@@ -2,9 +2,11 @@
 
 use axum::Json;
 use axum::extract::State;
+use windlass_engine::access::Permission;
 use windlass_runtime::doctor as runtime;
 use windlass_sdk::contract::{DoctorFinding, DoctorReport, DoctorRequest, PageCheck};
 
+use crate::access::Caller;
 use crate::app::App;
 use crate::extract::JsonBody;
 use crate::problem::ApiResult;
@@ -15,8 +17,12 @@ use crate::problem::ApiResult;
     responses((status = 200, description = "The examined runs and accounts, and the findings", body = DoctorReport)))]
 pub(crate) async fn examine(
     State(app): State<App>,
+    caller: Caller,
     JsonBody(DoctorRequest { repair }): JsonBody<DoctorRequest>,
 ) -> ApiResult<Json<DoctorReport>> {
+    if repair {
+        caller.require(Permission::Admin)?;
+    }
     let found = app.runtime.doctor().examine(repair).await?;
     let findings = found.findings.into_iter().map(|finding| DoctorFinding {
         subject: finding.subject,

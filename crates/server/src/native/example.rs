@@ -8,6 +8,7 @@ use windlass_store::flow::FlowRef;
 
 use super::definition::DefinitionText;
 use super::flow::{draft, published};
+use crate::access::Caller;
 use crate::app::App;
 use crate::extract::JsonBody;
 use crate::guard::RequestMemory;
@@ -29,6 +30,7 @@ pub(crate) async fn list(State(app): State<App>) -> ApiResult<Json<List<ExampleI
     responses((status = 200, description = "The flows that were published", body = ExamplesLoaded)))]
 pub(crate) async fn load(
     State(app): State<App>,
+    caller: Caller,
     memory: RequestMemory,
     JsonBody(asked): JsonBody<ExampleNames>,
 ) -> ApiResult<Json<ExamplesLoaded>> {
@@ -46,6 +48,7 @@ pub(crate) async fn load(
         }
         let source = DefinitionText::of(None, Some(example.text.clone()))?;
         source.charge(&memory).await?;
+        source.check_scripts(&app.runtime, &caller).await?;
         let flow = FlowDraft {
             name: example.name.clone(),
             description: String::new(),

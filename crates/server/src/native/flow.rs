@@ -12,6 +12,7 @@ use windlass_sdk::contract::{
 use windlass_store::flow::{FlowQuery, FlowRow, VersionRef, VersionRow, VersionStatus};
 
 use super::definition::{DefinitionText, WithDefinition};
+use crate::access::Caller;
 use crate::app::App;
 use crate::check;
 use crate::extract::{JsonBody, PathParams, QueryParams};
@@ -24,6 +25,7 @@ use crate::shape;
     responses((status = 201, description = "The flow, with version 1 published", body = PublishResponse)))]
 pub(crate) async fn create(
     State(app): State<App>,
+    caller: Caller,
     memory: RequestMemory,
     JsonBody(WithDefinition { request: new, source }): JsonBody<WithDefinition<FlowRequest>>,
 ) -> ApiResult<(StatusCode, Json<PublishResponse>)> {
@@ -32,6 +34,7 @@ pub(crate) async fn create(
     check::labels(&new.labels)?;
     let source = source?;
     source.charge(&memory).await?;
+    source.check_scripts(&app.runtime, &caller).await?;
     let version = draft(source, String::new());
     let flow = FlowDraft {
         name: new.name.clone(),
@@ -51,6 +54,7 @@ pub(crate) async fn create(
 pub(crate) async fn publish(
     State(app): State<App>,
     PathParams(flow): PathParams<String>,
+    caller: Caller,
     memory: RequestMemory,
     JsonBody(WithDefinition { request: new, source }): JsonBody<WithDefinition<VersionRequest>>,
 ) -> ApiResult<(StatusCode, Json<PublishResponse>)> {
@@ -58,6 +62,7 @@ pub(crate) async fn publish(
     let flow = app.flow(&flow).await?;
     let source = source?;
     source.charge(&memory).await?;
+    source.check_scripts(&app.runtime, &caller).await?;
     let version = draft(source, new.note);
     let publishing = app.runtime.runs().publish_version(flow.id, version).await?;
     Ok((StatusCode::CREATED, Json(published(publishing, flow.name)?)))

@@ -20,6 +20,7 @@ use windlass_sdk::contract::{
     ExtendResponse, ExtendVerdict, FinishRequest, FinishResponse, FinishVerdict, JobResult, LeaseVerdict,
 };
 
+use crate::access::Caller;
 use crate::app::App;
 use crate::check;
 use crate::extract::{ClientAddress, JsonBody};
@@ -44,16 +45,17 @@ const LEASE_MS_RANGE: (u64, u64) = (1_000, 3_600_000);
 pub(crate) async fn claim(
     State(app): State<App>,
     ClientAddress(peer): ClientAddress,
+    caller: Caller,
     memory: RequestMemory,
     JsonBody(claim): JsonBody<ClaimRequest>,
 ) -> ApiResult<Json<ClaimResponse<RawJson>>> {
-    let claim = read_claim(&app, &peer, claim, "")?;
+    let claim = read_claim(&app, &peer, &caller, claim, "")?;
     let (jobs, draining) = claim_jobs(&app, memory, claim).await?;
     Ok(Json(ClaimResponse { jobs, draining }))
 }
 
 /// Checks a claim; `place` is where its fields stand.
-fn read_claim(app: &App, peer: &str, claim: ClaimRequest, place: &str) -> ApiResult<Asking> {
+fn read_claim(app: &App, peer: &str, caller: &Caller, claim: ClaimRequest, place: &str) -> ApiResult<Asking> {
     let at = |field: &str| format!("{place}{field}");
     check::name(&at("worker_id"), &claim.worker_id)?;
     check::within(&at("queues"), claim.queues.len(), 0, NAMES_MAX)?;
@@ -64,6 +66,7 @@ fn read_claim(app: &App, peer: &str, claim: ClaimRequest, place: &str) -> ApiRes
         let reason = "there are neither `queues` nor `services`: name the queues or services of the worker";
         return Err(ApiError::field(Code::InvalidBody, at("queues"), reason));
     }
+    caller.require_scope(&claim.services, &claim.queues)?;
     if app.runtime.workers().is_replaced(&claim.worker_id, peer) {
         return Err(ApiError::new(Code::WorkerLost, check::taken_id(&claim.worker_id)));
     }
@@ -124,10 +127,11 @@ fn handed(app: &App, job: Handed) -> ClaimedJob<RawJson> {
     responses((status = 200, description = "The verdict on each result, in their order", body = FinishResponse)))]
 pub(crate) async fn finish(
     State(app): State<App>,
+    caller: Caller,
     JsonBody(finish): JsonBody<FinishRequest<RawJson>>,
 ) -> ApiResult<Json<FinishResponse>> {
     let ends = read_ends(&app, "results", finish.results)?;
-    Ok(Json(FinishResponse { results: take_ends(&app, ends).await? }))
+    Ok(Json(FinishResponse { results: take_ends(&app, &caller, ends).await? }))
 }
 
 /// Takes the ends of jobs and then claims, in one request: a busy worker needs no second one for its next jobs. Both
@@ -140,13 +144,14 @@ pub(crate) async fn finish(
 pub(crate) async fn exchange(
     State(app): State<App>,
     ClientAddress(peer): ClientAddress,
+    caller: Caller,
     memory: RequestMemory,
     JsonBody(exchange): JsonBody<ExchangeRequest<RawJson>>,
 ) -> ApiResult<Json<ExchangeResponse<RawJson>>> {
-    let claim = read_claim(&app, &peer, exchange.claim, "claim.")?;
+    let claim = read_claim(&app, &peer, &caller, exchange.claim, "claim.")?;
     let ends = read_ends(&app, "finish", exchange.finish)?;
     let has_ends = !ends.is_empty();
-    let results = take_ends(&app, ends).await?;
+    let results = take_ends(&app, &caller, ends).await?;
     match claim_jobs(&app, memory, claim).await {
         Ok((jobs, draining)) => Ok(Json(ExchangeResponse { results, jobs, draining, code: None })),
         Err(error) if has_ends => {
@@ -169,7 +174,13 @@ fn read_ends(
 }
 
 /// Hands the ends to the runtime, and returns the verdict on each.
-async fn take_ends(app: &App, ends: Vec<(String, Option<End>)>) -> ApiResult<Vec<FinishVerdict>> {
+async fn take_ends(
+    app: &App,
+    caller: &Caller,
+    ends: Vec<(String, Option<End>)>,
+) -> ApiResult<Vec<FinishVerdict>> {
+    let jobs = ends.iter().filter_map(|(_, end)| Some(end.as_ref()?.job)).collect();
+    caller.require_jobs(app.store(), app.project(), jobs).await?;
     let known: Vec<bool> = ends.iter().map(|(_, end)| end.is_some()).collect();
     let (ids, ends): (Vec<String>, Vec<Option<End>>) = ends.into_iter().unzip();
     let words = app.runtime.jobs().finish(ends.into_iter().flatten().collect()).await;
@@ -203,12 +214,15 @@ fn end(app: &App, place: &str, given: JobResult<RawJson>) -> ApiResult<Option<En
     responses((status = 200, description = "The verdict on each lease, in their order", body = ExtendResponse)))]
 pub(crate) async fn extend(
     State(app): State<App>,
+    caller: Caller,
     JsonBody(extend): JsonBody<ExtendRequest>,
 ) -> ApiResult<Json<ExtendResponse>> {
     check::within("leases", extend.leases.len(), 0, JOBS_MAX)?;
     let lease = lease("lease_ms", extend.lease_ms)?;
     let read: Vec<Option<(JobId, Fence)>> =
         extend.leases.iter().map(|lease| read_lease(&app, lease)).collect();
+    let jobs = read.iter().flatten().map(|(job, _)| *job).collect();
+    caller.require_jobs(app.store(), app.project(), jobs).await?;
     let known: Vec<bool> = read.iter().map(Option::is_some).collect();
     let words = app.runtime.jobs().extend(read.into_iter().flatten().collect(), lease).await;
     let verdicts = extend.leases.into_iter().zip(verdicts(known, words)?);

@@ -13,6 +13,7 @@ use windlass_store::flow::{FlowRow, VersionRef, VersionRow};
 
 use super::definition::{DefinitionText, run_blocking};
 use super::flow::{draft, numbered, published};
+use crate::access::Caller;
 use crate::app::App;
 use crate::check;
 use crate::extract::{JsonBody, PathParams};
@@ -25,6 +26,7 @@ use crate::problem::{ApiError, ApiResult, Code};
 pub(crate) async fn instantiate(
     State(app): State<App>,
     PathParams(flow): PathParams<String>,
+    caller: Caller,
     JsonBody(new): JsonBody<InstantiateRequest>,
 ) -> ApiResult<(StatusCode, Json<PublishResponse>)> {
     check::name("name", &new.name)?;
@@ -44,7 +46,9 @@ pub(crate) async fn instantiate(
     let made = run_blocking(move || filled_in(&version, variables)).await?;
     let definition = made.map_err(|problems| ApiError::problems(Code::InvalidInput, problems))?;
     let note = format!("made of the template `{}`, version {number}", template.name);
-    let draft = draft(DefinitionText::of(Some(definition), None)?, note);
+    let source = DefinitionText::of(Some(definition), None)?;
+    source.check_scripts(&app.runtime, &caller).await?;
+    let draft = draft(source, note);
     let flow = FlowDraft {
         name: new.name.clone(),
         description: new.description.unwrap_or(template.description),

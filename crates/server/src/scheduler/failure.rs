@@ -12,6 +12,8 @@ use windlass_runtime::workers::RegisterError;
 use windlass_runtime::{RuntimeError, SubmitError};
 use windlass_store::{Refusal as Forbidden, StoreError};
 
+use crate::problem::ApiError;
+
 /// The result of most handlers.
 pub(super) type SchedulerResult = Result<Json<Value>, Failure>;
 
@@ -83,6 +85,12 @@ impl From<RuntimeError> for Failure {
                 Failure::new(StatusCode::INTERNAL_SERVER_ERROR, text)
             }
         }
+    }
+}
+
+impl From<ApiError> for Failure {
+    fn from(error: ApiError) -> Self {
+        Failure::new(error.code().status(), error.problem().detail)
     }
 }
 

@@ -16,6 +16,7 @@ use super::failure::{Failure, SchedulerResult};
 use super::id;
 use super::request::RequestFields;
 use super::worker::seconds;
+use crate::access::{Caller, check_scripts};
 use crate::warning::{WARNINGS_MAX, append_warning};
 
 /// Bytes of a description.
@@ -113,7 +114,11 @@ pub(super) fn definition(version: &VersionRow) -> Value {
 }
 
 /// Publishes a version. The warnings about its definition are in the headers: clients know the answer as an id alone.
-pub(super) async fn publish(State(surface): State<Surface>, ask: RequestFields) -> Result<Response, Failure> {
+pub(super) async fn publish(
+    State(surface): State<Surface>,
+    caller: Caller,
+    ask: RequestFields,
+) -> Result<Response, Failure> {
     let flow = ask.required("FlowID")?.to_owned();
     let number = match ask.whole("Version")? {
         None | Some(0) => None,
@@ -132,6 +137,7 @@ pub(super) async fn publish(State(surface): State<Surface>, ask: RequestFields) 
     if surface.era.has_bare_paths() {
         definition = definition::with_shared_paths(definition);
     }
+    check_scripts(&surface.runtime, &caller, &definition, Strictness::Lenient).await?;
     // The text is in memory once while its values are built.
     drop(ask);
     let version =

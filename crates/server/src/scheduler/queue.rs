@@ -25,11 +25,13 @@ use super::failure::{Failure, SchedulerResult, ok};
 use super::id;
 use super::request::RequestFields;
 use super::worker::{lost, seconds};
+use crate::access::Caller;
 use crate::extract::ClientAddress;
 
 pub(super) async fn poll(
     State(surface): State<Surface>,
     ClientAddress(peer): ClientAddress,
+    caller: Caller,
     ask: RequestFields,
 ) -> Result<Response, Failure> {
     let worker = ask.required("worker_id")?.to_owned();
@@ -37,6 +39,7 @@ pub(super) async fn poll(
         return Err(lost(&worker));
     }
     let services = services(&surface, &ask, &worker).await?;
+    caller.require_scope(&services, [])?;
     let claimed = match lease(&ask)? {
         None => surface.runtime.jobs().poll(worker.clone(), services).await?,
         Some(lease) => {
@@ -92,7 +95,11 @@ fn render(grants: &GrantSigner, claimed: &LeasedJob, worker: &str) -> Value {
     })
 }
 
-pub(super) async fn complete(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
+pub(super) async fn complete(
+    State(surface): State<Surface>,
+    caller: Caller,
+    ask: RequestFields,
+) -> SchedulerResult {
     let text = ask.required("queue_id")?;
     // The claim tells the attempt.
     ask.text("run_id")?;
@@ -118,6 +125,7 @@ pub(super) async fn complete(State(surface): State<Surface>, ask: RequestFields)
     if surface.runtime.store().job(surface.runtime.project(), job).await?.is_none() {
         return Err(unknown());
     }
+    caller.require_jobs(surface.runtime.store(), surface.runtime.project(), vec![job]).await?;
     let finish = JobEnd { job, fence, outcome, worker, log, retry_after_ms: None };
     let verdict = surface.runtime.jobs().finish(vec![finish]).await.into_iter().next();
     match verdict.ok_or_else(unknown)?? {
@@ -128,7 +136,11 @@ pub(super) async fn complete(State(surface): State<Surface>, ask: RequestFields)
 }
 
 /// A heartbeat of an attempt: it extends the lease. A lost lease is reported at the end.
-pub(super) async fn update_run(State(surface): State<Surface>, ask: RequestFields) -> SchedulerResult {
+pub(super) async fn update_run(
+    State(surface): State<Surface>,
+    caller: Caller,
+    ask: RequestFields,
+) -> SchedulerResult {
     let text = ask.required("run_id")?;
     ask.text("status")?;
     let unknown = || Failure::unknown("node run", text);
@@ -142,6 +154,7 @@ pub(super) async fn update_run(State(surface): State<Surface>, ask: RequestField
     store.run(surface.runtime.project(), RunRef::Id(run)).await?.ok_or_else(unknown)?;
     let Some(fence) = signed_fence else { return ok() };
     if let Some(row) = store.job(surface.runtime.project(), JobId::of_call(run, fence)).await? {
+        caller.require_scope([&row.job.spec.name], [])?;
         surface.runtime.jobs().keep_polled(&row.job, row.job.fence).await?;
     }
     ok()

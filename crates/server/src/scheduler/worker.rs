@@ -14,6 +14,7 @@ use super::Surface;
 use super::era::Noun;
 use super::failure::{Failure, SchedulerResult, ok};
 use super::request::RequestFields;
+use crate::access::Caller;
 use crate::audit;
 use crate::check;
 use crate::extract::ClientAddress;
@@ -32,6 +33,7 @@ pub(super) fn lost(id: &str) -> Failure {
 pub(super) async fn register(
     State(surface): State<Surface>,
     ClientAddress(peer): ClientAddress,
+    caller: Caller,
     ask: RequestFields,
 ) -> SchedulerResult {
     let id = ask.required("id")?.to_owned();
@@ -62,6 +64,8 @@ pub(super) async fn register(
         registered_at: now,
         beat_at: now,
     };
+    caller.require_scope(&worker.services, &worker.queues)?;
+    require_worker(&surface, &caller, &worker.id).await?;
     let (id, address) = (worker.id.clone(), worker.address());
     if let Some(older) = surface.runtime.workers().register(worker).await? {
         audit::note_takeover(&surface.runtime, &id, &older, &address).await;
@@ -72,10 +76,12 @@ pub(super) async fn register(
 pub(super) async fn heartbeat(
     State(surface): State<Surface>,
     ClientAddress(peer): ClientAddress,
+    caller: Caller,
     ask: RequestFields,
 ) -> SchedulerResult {
     let id = ask.required("id")?.to_owned();
     let load = ask.whole("load")?.map(|load| load.max(0));
+    require_worker(&surface, &caller, &id).await?;
     let beat = WorkerBeat { id: id.clone(), url: url_of(&ask)?, load, at: surface.runtime.clock().now() };
     match surface.runtime.workers().beat(beat, &peer).await? {
         BeatVerdict::Known => {}
@@ -92,6 +98,19 @@ pub(super) async fn heartbeat(
 fn secret_of(ask: &RequestFields) -> Result<Option<SigningSecret>, Failure> {
     let secret = ask.text("secret")?.map(read_secret).transpose();
     secret.map_err(|reason| Failure::bad(format!("`secret`: {reason}")))
+}
+
+/// Refuses to change the registration of a worker with services or queues outside of the scope: its calls would go to
+/// the address of another key.
+async fn require_worker(surface: &Surface, caller: &Caller, id: &str) -> Result<(), Failure> {
+    if caller.identity().is_none_or(|identity| identity.scope.is_everything()) {
+        return Ok(());
+    }
+    let query = WorkerQuery { ids: NameRange::One(id.to_owned()), ..WorkerQuery::default() };
+    for worker in surface.runtime.store().workers(surface.runtime.project(), query).await? {
+        caller.require_scope(&worker.services, &worker.queues)?;
+    }
+    Ok(())
 }
 
 fn url_of(ask: &RequestFields) -> Result<Option<String>, Failure> {

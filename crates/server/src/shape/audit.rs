@@ -15,6 +15,7 @@ pub(crate) fn audit_line(entry: AuditEntry) -> AuditLine {
         _ => None,
     };
     let (ip, code, reason) = (text("ip"), text("code"), text("reason"));
+    let (key, on_behalf_of) = (text("key"), text("on_behalf_of"));
     let [method, path, result] = ["method", "path", "result"].map(|name| text(name).unwrap_or_default());
     let status = detail["status"].as_u64().and_then(|status| u16::try_from(status).ok()).unwrap_or_default();
     let hash = hash.to_string();
@@ -22,6 +23,8 @@ pub(crate) fn audit_line(entry: AuditEntry) -> AuditLine {
         seq: seq.0,
         at: time(at),
         who,
+        key,
+        on_behalf_of,
         what,
         subject,
         result,

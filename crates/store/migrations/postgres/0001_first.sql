@@ -441,6 +441,23 @@ CREATE TABLE store_keys (
     bytes bytea NOT NULL CHECK (length(bytes) = 32)
 );
 
+-- API keys of clients. The hash is the SHA-256 of the whole key; its text is nowhere.
+CREATE TABLE api_keys (
+    id text COLLATE "C" PRIMARY KEY,
+    project text COLLATE "C" NOT NULL,
+    hash bytea NOT NULL CHECK (length(hash) = 32),
+    name text COLLATE "C" NOT NULL,
+    role text COLLATE "C" NOT NULL,
+    may_script boolean NOT NULL,
+    scope text COLLATE "C" NOT NULL,
+    created_at bigint NOT NULL,
+    created_by text COLLATE "C" NOT NULL,
+    expires_at bigint,
+    revoked_at bigint,
+    used_at bigint
+) WITH (fillfactor = 90);
+CREATE INDEX api_keys_by_project ON api_keys (project, id);
+
 -- Workers, as they registered.
 CREATE TABLE registrations (
     project text COLLATE "C" NOT NULL,

@@ -454,6 +454,23 @@ CREATE TABLE store_keys (
     bytes BLOB NOT NULL CHECK (length(bytes) = 32)
 ) STRICT, WITHOUT ROWID;
 
+-- API keys of clients. The hash is the SHA-256 of the whole key; its text is nowhere.
+CREATE TABLE api_keys (
+    id TEXT NOT NULL PRIMARY KEY,
+    project TEXT NOT NULL DEFAULT 'default',
+    hash BLOB NOT NULL CHECK (length(hash) = 32),
+    name TEXT NOT NULL,
+    role TEXT NOT NULL,
+    may_script INTEGER NOT NULL CHECK (may_script IN (0, 1)),
+    scope TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    created_by TEXT NOT NULL,
+    expires_at INTEGER,
+    revoked_at INTEGER,
+    used_at INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE INDEX api_keys_by_project ON api_keys (project, id);
+
 -- Workers, as they registered.
 CREATE TABLE registrations (
     project TEXT NOT NULL DEFAULT 'default',

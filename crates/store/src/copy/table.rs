@@ -110,6 +110,10 @@ pub(crate) const TABLES: &[Table] = tables! {
     logs by (run, entry, fence) { run: Id, entry fence: Number, node: Text, at: Number, text lines: Text }
     servers by (id) { id: Id, epoch: Number, name version: Text, started_at beat_at worker_ttl_ms: Number }
     store_keys by (name) { name: Text, bytes: Bytes }
+    api_keys by (id) {
+        id project: Text, hash: Bytes, name role: Text, may_script: Flag, scope: Text, created_at: Number,
+        created_by: Text, expires_at revoked_at used_at: Number,
+    }
     registrations by (project, id) {
         project: Text, id name url kind services queues: Text, load capacity: Number, is_draining: Flag,
         registered_at beat_at: Number, peer replaced secret: Text,

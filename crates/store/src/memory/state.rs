@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use windlass_engine::access::api_key::ApiKeyId;
 use windlass_engine::counter::{Fence, Revision, Seq};
 use windlass_engine::id::{CommandId, FlowId, JobId, RunId, ScheduleId, ServerId, VersionId};
 use windlass_engine::job::Attempt;
@@ -15,6 +16,7 @@ use super::blob::BlobTable;
 use super::bulk::BulkTables;
 use super::registry::ServiceRegistry;
 use crate::account::{AccountRow, LedgerRow};
+use crate::api_key::ApiKeyRow;
 use crate::commit::Committed;
 use crate::error::StoreError;
 use crate::flow::{FlowRow, VersionRow};
@@ -33,6 +35,7 @@ pub(super) struct MemoryState {
     pub(super) projects: BTreeMap<Project, ProjectTables>,
     pub(super) servers: BTreeMap<ServerId, ServerRow>,
     pub(super) keys: BTreeMap<String, StoreKey>,
+    pub(super) api_keys: BTreeMap<ApiKeyId, ApiKeyRow>,
 }
 
 impl MemoryState {

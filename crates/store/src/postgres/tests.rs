@@ -15,7 +15,7 @@ pub(super) async fn migrated() -> Postgres {
 }
 
 /// Every statement with a text of its own.
-const ALL: [&[&str]; 33] = [
+const ALL: [&[&str]; 34] = [
     address::ALL,
     beside::ALL,
     schema::ALL,
@@ -41,6 +41,7 @@ const ALL: [&[&str]; 33] = [
     server::ALL,
     set_back::ALL,
     store_key::ALL,
+    api_key::ALL,
     service::ALL,
     worker::ALL,
     listen::ALL,

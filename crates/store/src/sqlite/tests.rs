@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use super::*;
 
 /// All constant statements.
-const ALL: [&[&str]; 34] = [
+const ALL: [&[&str]; 35] = [
     check::ALL,
     schema::ALL,
     flow::ALL,
@@ -37,6 +37,7 @@ const ALL: [&[&str]; 34] = [
     audit::ALL,
     server::ALL,
     store_key::ALL,
+    api_key::ALL,
     worker::ALL,
     commit::ALL,
     retain::ALL,
