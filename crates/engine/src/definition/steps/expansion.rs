@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::tree::{Role, Step, StepsBranch, Tree};
+use super::tree::{Step, StepRole, StepsBranch, Tree};
 use crate::definition::reader::{Reader, shown};
 use crate::expr::Condition;
 use crate::limits;
@@ -114,7 +114,7 @@ impl<'s, 'v> Expander<'s, 'v> {
             if let Some(ids) = &step.depend_on {
                 wanted = ids.iter().map(|id| named(id, around)).collect();
             }
-            before = if step.role == Role::Parallel {
+            before = if step.role == StepRole::Parallel {
                 // It has been counted as a node, but is none.
                 reader.n_nodes = reader.n_nodes.saturating_sub(1);
                 let outer = self.group;
@@ -132,7 +132,7 @@ impl<'s, 'v> Expander<'s, 'v> {
                 let need = TaskNeed { task: self.tasks.len(), when: None };
                 self.tasks.push(Task { step, task_id, needs: Vec::new(), group: self.group });
                 self.wanted.push(wanted);
-                let ends = match step.role == Role::Branches {
+                let ends = match step.role == StepRole::Branches {
                     true => self.conditional(step, need, around, reader),
                     false => vec![Wanted::Task(need)],
                 };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::expansion::Task;
-use super::tree::{Role, Step, Tree};
+use super::tree::{Step, StepRole, Tree};
 use super::{ExpandedTask, NodeDepth, StepsAround, build};
 use crate::definition::graph::calls::{self, ExecType, Terms};
 use crate::definition::graph::node::version;
@@ -46,24 +46,24 @@ pub(super) fn read(
         group: task.group,
     };
     match step.role {
-        Role::Trigger => node.prep = Prep::Key(Ref { root: Root::Params, path: Vec::new() }),
-        Role::Parallel | Role::Branches => {}
-        Role::Loop => {
+        StepRole::Trigger => node.prep = Prep::Key(Ref { root: Root::Params, path: Vec::new() }),
+        StepRole::Parallel | StepRole::Branches => {}
+        StepRole::Loop => {
             node.timeout_ms = step.settings.timeout_ms;
             let repeated = repeat(step, depth, tree, body, reader);
             node.kind = repeated.map_or(NodeKind::Pass, |repeated| NodeKind::Loop(Box::new(repeated)));
         }
-        Role::Subflow => subflow(&mut node, step, reader),
-        Role::Define
-        | Role::Assign
-        | Role::Return
-        | Role::TextJoin
-        | Role::TextSplit
-        | Role::JsonGet
-        | Role::JsonSet
-        | Role::TimeNow
-        | Role::Approval
-        | Role::Service => {
+        StepRole::Subflow => subflow(&mut node, step, reader),
+        StepRole::Define
+        | StepRole::Assign
+        | StepRole::Return
+        | StepRole::TextJoin
+        | StepRole::TextSplit
+        | StepRole::JsonGet
+        | StepRole::JsonSet
+        | StepRole::TimeNow
+        | StepRole::Approval
+        | StepRole::Service => {
             node.prep = parameters(step, reader);
             node.kind = kind(&mut node, step, tree, reader);
         }
@@ -74,27 +74,29 @@ pub(super) fn read(
 
 fn kind(node: &mut Node, step: &Step<'_>, tree: &Tree, reader: &mut Reader) -> NodeKind {
     match step.role {
-        Role::Define => {
+        StepRole::Define => {
             let variable = tree.variables.get(&step.id).unwrap_or(&step.id).clone();
             reader.check_shared_key(&variable, &format!("{}.parameters.name", step.path));
             NodeKind::Compute(Compute::Define { variable })
         }
-        Role::Assign => match assigned(step, tree, reader) {
+        StepRole::Assign => match assigned(step, tree, reader) {
             Some(variable) => NodeKind::Compute(Compute::Assign { variable }),
             None => NodeKind::Pass,
         },
-        Role::Return => NodeKind::Return,
-        Role::TextJoin => NodeKind::Compute(Compute::TextJoin),
-        Role::TextSplit => NodeKind::Compute(Compute::TextSplit),
-        Role::JsonGet => NodeKind::Compute(Compute::JsonGet),
-        Role::JsonSet => NodeKind::Compute(Compute::JsonSet),
-        Role::TimeNow => NodeKind::Compute(Compute::TimeNow),
-        Role::Approval => {
+        StepRole::Return => NodeKind::Return,
+        StepRole::TextJoin => NodeKind::Compute(Compute::TextJoin),
+        StepRole::TextSplit => NodeKind::Compute(Compute::TextSplit),
+        StepRole::JsonGet => NodeKind::Compute(Compute::JsonGet),
+        StepRole::JsonSet => NodeKind::Compute(Compute::JsonSet),
+        StepRole::TimeNow => NodeKind::Compute(Compute::TimeNow),
+        StepRole::Approval => {
             node.timeout_ms = step.settings.timeout_ms;
             NodeKind::Approval(approval(step, reader))
         }
-        Role::Trigger | Role::Parallel | Role::Branches | Role::Loop | Role::Subflow => NodeKind::Pass,
-        Role::Service => {
+        StepRole::Trigger | StepRole::Parallel | StepRole::Branches | StepRole::Loop | StepRole::Subflow => {
+            NodeKind::Pass
+        }
+        StepRole::Service => {
             let exec = match step.settings.exec_type.unwrap_or(ExecType::Queue) {
                 ExecType::Http => Exec::Http,
                 ExecType::Queue | ExecType::Func | ExecType::Script => Exec::Queue,
@@ -283,8 +285,8 @@ fn count_of(value: &Value) -> Option<u64> {
 }
 
 fn warn_of_idle_settings(step: &Step<'_>, reader: &mut Reader) {
-    let calls = matches!(step.role, Role::Service | Role::Subflow);
-    let waits = calls || matches!(step.role, Role::Approval | Role::Loop);
+    let calls = matches!(step.role, StepRole::Service | StepRole::Subflow);
+    let waits = calls || matches!(step.role, StepRole::Approval | StepRole::Loop);
     let path = format!("{}.settings", step.path);
     if step.settings.retries > 0 && !calls {
         reader.warning(format!("{path}.retry"), "has no effect: this step cannot fail and be tried again");
@@ -297,7 +299,7 @@ fn warn_of_idle_settings(step: &Step<'_>, reader: &mut Reader) {
             "has no effect: this step makes no call; set the priority of the flow, or of steps inside";
         reader.strict_error(format!("{path}.priority"), reason.to_owned(), None);
     }
-    if step.settings.recheck != Recheck::OfService && step.role != Role::Service {
+    if step.settings.recheck != Recheck::OfService && step.role != StepRole::Service {
         let reason = "has no effect: this step makes no call that can be suspended";
         let name =
             if step.settings.recheck == Recheck::UntilReported { "until_reported" } else { "recheck_ms" };

@@ -15,7 +15,7 @@ use crate::plan::{Priority, Recheck};
 
 /// The kind of a step, by its operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum StepRole {
     Trigger,
     Parallel,
     Branches,
@@ -33,27 +33,27 @@ pub(super) enum Role {
     Service,
 }
 
-const OPERATORS: [(&str, Role); 13] = [
-    ("@control/flow/parallel", Role::Parallel),
-    ("@control/flow/branches", Role::Branches),
-    ("@control/flow/loop", Role::Loop),
-    ("@internal/define", Role::Define),
-    ("@internal/assign", Role::Assign),
-    ("@internal/return", Role::Return),
-    ("@internal/text/join", Role::TextJoin),
-    ("@internal/text/split", Role::TextSplit),
-    ("@internal/json/get", Role::JsonGet),
-    ("@internal/json/set", Role::JsonSet),
-    ("@internal/time/now", Role::TimeNow),
-    ("@workflow/approval", Role::Approval),
-    ("@subflow/call", Role::Subflow),
+const OPERATORS: [(&str, StepRole); 13] = [
+    ("@control/flow/parallel", StepRole::Parallel),
+    ("@control/flow/branches", StepRole::Branches),
+    ("@control/flow/loop", StepRole::Loop),
+    ("@internal/define", StepRole::Define),
+    ("@internal/assign", StepRole::Assign),
+    ("@internal/return", StepRole::Return),
+    ("@internal/text/join", StepRole::TextJoin),
+    ("@internal/text/split", StepRole::TextSplit),
+    ("@internal/json/get", StepRole::JsonGet),
+    ("@internal/json/set", StepRole::JsonSet),
+    ("@internal/time/now", StepRole::TimeNow),
+    ("@workflow/approval", StepRole::Approval),
+    ("@subflow/call", StepRole::Subflow),
 ];
 
 pub(super) struct Step<'v> {
     pub(super) id: String,
     pub(super) title: Option<&'v str>,
     pub(super) operator: &'v str,
-    pub(super) role: Role,
+    pub(super) role: StepRole,
     pub(super) parameters: Option<&'v Value>,
     pub(super) settings: Settings,
     /// `None` = the step before.
@@ -91,7 +91,7 @@ pub(super) struct Tree {
     pub(super) variables: BTreeMap<String, String>,
     n_branches: usize,
     /// The steps with branches around the place that is being read, outermost first.
-    around: Vec<(String, Role)>,
+    around: Vec<(String, StepRole)>,
     /// Ids that look like the id of a step in a turn, without their numbers, and how many numbers they have.
     pub(super) like_turns: BTreeMap<(String, usize), String>,
 }
@@ -164,7 +164,7 @@ fn step<'v>(
         id,
         title,
         operator: operator.unwrap_or_default(),
-        role: role.unwrap_or(Role::Service),
+        role: role.unwrap_or(StepRole::Service),
         parameters: parameters.filter(|parameters| parameters.is_object()),
         settings: settings(&mut fields, reader),
         depend_on: depend_on(&mut fields, reader),
@@ -173,7 +173,7 @@ fn step<'v>(
         path: fields.path.clone(),
     };
     contents(&mut step, &mut fields, depth, tree, reader);
-    if step.role == Role::Define {
+    if step.role == StepRole::Define {
         let name = step.parameters.and_then(|parameters| parameters.get("name")?.as_str());
         let name = name.filter(|name| !name.is_empty()).unwrap_or(&step.id).to_owned();
         tree.variables.insert(step.id.clone(), name);
@@ -182,7 +182,7 @@ fn step<'v>(
     (operator.is_some() && role.is_some()).then_some(step)
 }
 
-fn role(operator: &str, may_trigger: bool, fields: &Fields<'_>, reader: &mut Reader) -> Option<Role> {
+fn role(operator: &str, may_trigger: bool, fields: &Fields<'_>, reader: &mut Reader) -> Option<StepRole> {
     if let Some((_, role)) = OPERATORS.iter().find(|(name, _)| *name == operator) {
         return Some(*role);
     }
@@ -190,7 +190,7 @@ fn role(operator: &str, may_trigger: bool, fields: &Fields<'_>, reader: &mut Rea
         if !may_trigger {
             reader.error(fields.at("operator"), "a trigger can only be the first step of a flow");
         }
-        return Some(Role::Trigger);
+        return Some(StepRole::Trigger);
     }
     let known = OPERATORS.iter().map(|(name, _)| *name);
     if operator.starts_with("@control/flow/") {
@@ -204,7 +204,7 @@ fn role(operator: &str, may_trigger: bool, fields: &Fields<'_>, reader: &mut Rea
         let reason = format!("`{}` is taken as the name of a service", shown(operator));
         reader.hint_warning(fields.at("operator"), reason, Some(hint));
     }
-    Some(Role::Service)
+    Some(StepRole::Service)
 }
 
 /// `@trigger/…` and `@anything-trigger/…`.
@@ -225,12 +225,12 @@ fn contents<'v>(
     let steps_path = fields.at("steps");
     let branches = fields.list("branches", reader);
     let body = fields.list("steps", reader);
-    let forked = matches!(step.role, Role::Parallel | Role::Branches);
+    let forked = matches!(step.role, StepRole::Parallel | StepRole::Branches);
     if branches.is_some_and(|list| !list.is_empty()) && !forked {
         let reason = "only `@control/flow/parallel` and `@control/flow/branches` have branches";
         reader.error(branches_path.clone(), reason);
     }
-    if body.is_some_and(|list| !list.is_empty()) && step.role != Role::Loop {
+    if body.is_some_and(|list| !list.is_empty()) && step.role != StepRole::Loop {
         reader.error(steps_path.clone(), "only `@control/flow/loop` has steps of its own");
     }
     if forked {
@@ -252,7 +252,7 @@ fn contents<'v>(
         }
         tree.around.pop();
     }
-    if step.role == Role::Loop {
+    if step.role == StepRole::Loop {
         let list = body.unwrap_or_default();
         if list.is_empty() {
             reader.error(steps_path.clone(), "a loop needs steps to repeat");
@@ -262,7 +262,7 @@ fn contents<'v>(
 }
 
 /// Names the steps that stand inside one another, the middle ones left out.
-fn refuse_nesting(around: &[(String, Role)], path: String, reader: &mut Reader) {
+fn refuse_nesting(around: &[(String, StepRole)], path: String, reader: &mut Reader) {
     let names: Vec<String> = around.iter().map(|(id, _)| shown(id)).collect();
     let chain = match &names[..] {
         [first, second, third, .., before, last] => {
@@ -270,7 +270,7 @@ fn refuse_nesting(around: &[(String, Role)], path: String, reader: &mut Reader) 
         }
         few => few.join(" → "),
     };
-    let all_parallel = around.iter().all(|(_, role)| *role == Role::Parallel);
+    let all_parallel = around.iter().all(|(_, role)| *role == StepRole::Parallel);
     let kind = if all_parallel { "parallels" } else { "parallels and branches" };
     let reason = format!("{kind} are nested deeper than {} levels: {chain}", limits::NESTED_BRANCHES);
     reader.hint_error(
@@ -282,7 +282,7 @@ fn refuse_nesting(around: &[(String, Role)], path: String, reader: &mut Reader) 
 
 fn branch<'v>(
     mut fields: Fields<'v>,
-    role: Role,
+    role: StepRole,
     depth: usize,
     tree: &mut Tree,
     reader: &mut Reader,
@@ -293,7 +293,7 @@ fn branch<'v>(
     let path = fields.at("conditions");
     let condition = match fields.value("conditions") {
         Some(Value::Array(list)) if list.is_empty() => None,
-        Some(_) if role == Role::Parallel => {
+        Some(_) if role == StepRole::Parallel => {
             let reason = "branches of a parallel always run; use `@control/flow/branches` for conditions";
             reader.error(path, reason);
             None
