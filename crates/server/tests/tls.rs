@@ -193,8 +193,8 @@ async fn http2_is_spoken_where_both_know_it() {
     };
     assert_eq!(ask(Method::GET, "/healthz", &base, "").await, StatusCode::OK);
     // Its own origin is known by the host of the request line.
-    let job = r#"{"name": "mail"}"#;
-    assert!(ask(Method::POST, "/api/v1/jobs", &base, job).await.is_success());
+    let job = r#"{"name": "mail", "queue": "default"}"#;
+    assert_eq!(ask(Method::POST, "/api/v1/jobs", &base, job).await, StatusCode::CREATED);
     assert_eq!(ask(Method::POST, "/api/v1/jobs", "https://evil.example", job).await, StatusCode::FORBIDDEN);
     let elsewhere = Request::builder().uri("https://evil.example/healthz").body(Body::empty()).unwrap();
     let answer = sender.send_request(elsewhere).await.unwrap();

@@ -1,4 +1,4 @@
-// shape 40f08b974c5dde13c8dab5f09357df2f97e7c0c4564ad47781967c9f88aa1a20
+// shape 5d04597e27ab9cfb91102914e9161f9d54dc0d155c4c5bbcb1458b41f84f10d8
 // Generated from the server's OpenAPI document by `./x types`. Do not edit.
 
 /** A page of a list; `next` is the cursor of the following page. */
