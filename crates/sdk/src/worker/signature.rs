@@ -3,10 +3,10 @@
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use axum::http::HeaderMap;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
+use reqwest::header::HeaderMap;
 use sha2::Sha256;
 
 use crate::error::{ClientError, UNSENDABLE};
