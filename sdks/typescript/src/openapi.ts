@@ -1,4 +1,4 @@
-// shape bda2f0b5218253ba7dca6e971929a144013c1a5401f801eaa4906e31ee3299b6
+// shape 4cc367b4fd30906e43e8e983b6ccfc8bac3d8df6de9e6b019299b380e4c66d36
 // Generated from the server's OpenAPI document by `./x types`. Do not edit.
 
 /** A page of a list; `next` is the cursor of the following page. */
@@ -117,7 +117,11 @@ export interface AuditLine {
   hash: string;
   /** Where the connection came from. */
   ip?: string | null;
+  /** The id of the API key. */
+  key?: string | null;
   method: string;
+  /** The person that the caller acted for, by its own word: `X-Windlass-Actor` or `by` of a request with a key. */
+  on_behalf_of?: string | null;
   path: string;
   /** Why, if the request said so. */
   reason?: string | null;
@@ -131,7 +135,7 @@ export interface AuditLine {
   subject: string;
   /** The name of the change, such as `run.cancel`. */
   what: string;
-  /** The header `X-Windlass-Actor`, or the field `by`; `anonymous` without both. */
+  /** The name of the API key; on an open server the header `X-Windlass-Actor`, or the field `by`, or `anonymous`. */
   who: string;
 }
 
@@ -996,6 +1000,32 @@ export interface JournalEntry {
   seq: number;
 }
 
+/** A key, without its secret. */
+export interface KeyInfo {
+  created_at: Time;
+  created_by: string;
+  expires_at?: Time | null;
+  /** The public part of the key. */
+  id: string;
+  name: string;
+  queues?: Array<string>;
+  revoked_at?: Time | null;
+  role: KeyRole;
+  scripts?: boolean;
+  services?: Array<string>;
+  /** The last use, to the minute. */
+  used_at?: Time | null;
+}
+
+/** A new key. No other answer shows its text. */
+export type KeyMade = (KeyInfo) & ({
+  /** The text to send as `Authorization: Bearer`. */
+  key: string;
+});
+
+/** A named set of permissions. */
+export type KeyRole = "viewer" | "operator" | "worker" | "author" | "admin";
+
 /** The latest start of a schedule. */
 export type LastRun = (StartedId) & ({
   /** A client triggered it. */
@@ -1046,6 +1076,8 @@ export type List_JobCreated = List<JobCreated>;
 export type List_JobSummary = List<JobSummary>;
 
 export type List_JournalEntry = List<JournalEntry>;
+
+export type List_KeyInfo = List<KeyInfo>;
 
 export type List_LedgerEntry = List<LedgerEntry>;
 
@@ -1131,6 +1163,21 @@ export interface NewJob {
 
 /** One job, or an array of up to 10,000. */
 export type NewJobs = NewJob | Array<NewJob>;
+
+/** A key to be made. */
+export interface NewKey {
+  /** When the key ends; absent = it ends when it is revoked. */
+  expires_at?: Time | null;
+  /** The name of its owner, which the audit shows. */
+  name: string;
+  /** The queues whose work the key may do; of workers. `*` = all. */
+  queues?: Array<string>;
+  role: KeyRole;
+  /** The right to publish definitions with scripts; of authors and admins. */
+  scripts?: boolean;
+  /** The services whose work the key may do; of workers. `*` = all. */
+  services?: Array<string>;
+}
 
 /** The price of one call of a service: `unit_price × max(units, min_unit)`, in whole minor units. */
 export interface NewPrice {
@@ -1611,6 +1658,12 @@ export interface RerunRequest {
   from: string;
   /** The shared state to go on with; absent = as it is. */
   shared?: Record<string, unknown> | null;
+}
+
+/** The end of the old key when a new one takes its place. */
+export interface RotateKey {
+  /** How long the old key stays valid; absent = a day, 0 = it ends at once. */
+  grace_ms?: number | null;
 }
 
 /** The answer to a retry or a rerun: the run, or with `?dry_run=1` the effect it would have. */
@@ -2425,6 +2478,8 @@ export type ListJobsQuery = { status?: string; queue?: string; name?: string; wo
 
 export type ListJobAttemptsQuery = { cursor?: string; limit?: number };
 
+export type ListKeysQuery = { cursor?: string; limit?: number };
+
 export type ListPricesQuery = { cursor?: string; limit?: number };
 
 export type ListQueuesQuery = { cursor?: string; limit?: number };
@@ -2728,6 +2783,30 @@ export interface Routes {
     query: undefined;
     body: NoBody;
     answer: JobDetail;
+  };
+  "GET /api/v1/keys": {
+    path: undefined;
+    query: ListKeysQuery;
+    body: undefined;
+    answer: List_KeyInfo;
+  };
+  "POST /api/v1/keys": {
+    path: undefined;
+    query: undefined;
+    body: NewKey;
+    answer: KeyMade;
+  };
+  "POST /api/v1/keys/{id}/revoke": {
+    path: { id: string };
+    query: undefined;
+    body: NoBody;
+    answer: KeyInfo;
+  };
+  "POST /api/v1/keys/{id}/rotate": {
+    path: { id: string };
+    query: undefined;
+    body: RotateKey;
+    answer: KeyMade;
   };
   "GET /api/v1/overview": {
     path: undefined;

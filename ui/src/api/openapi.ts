@@ -1,4 +1,4 @@
-// shape bda2f0b5218253ba7dca6e971929a144013c1a5401f801eaa4906e31ee3299b6
+// shape 4cc367b4fd30906e43e8e983b6ccfc8bac3d8df6de9e6b019299b380e4c66d36
 // Generated from the server's OpenAPI document by `./x types`. Do not edit.
 
 /** A page of a list; `next` is the cursor of the following page. */
@@ -81,7 +81,9 @@ export interface AuditLine {
   code?: string | null;
   hash: string;
   ip?: string | null;
+  key?: string | null;
   method: string;
+  on_behalf_of?: string | null;
   path: string;
   reason?: string | null;
   result: string;
@@ -692,6 +694,26 @@ export interface JournalEntry {
   seq: number;
 }
 
+export interface KeyInfo {
+  created_at: Time;
+  created_by: string;
+  expires_at?: Time | null;
+  id: string;
+  name: string;
+  queues?: Array<string>;
+  revoked_at?: Time | null;
+  role: KeyRole;
+  scripts?: boolean;
+  services?: Array<string>;
+  used_at?: Time | null;
+}
+
+export type KeyMade = (KeyInfo) & ({
+  key: string;
+});
+
+export type KeyRole = "viewer" | "operator" | "worker" | "author" | "admin";
+
 export type LastRun = (StartedId) & ({
   manual?: boolean;
   slot: Time;
@@ -731,6 +753,8 @@ export type List_JobCreated = List<JobCreated>;
 export type List_JobSummary = List<JobSummary>;
 
 export type List_JournalEntry = List<JournalEntry>;
+
+export type List_KeyInfo = List<KeyInfo>;
 
 export type List_LedgerEntry = List<LedgerEntry>;
 
@@ -793,6 +817,15 @@ export interface NewJob {
 }
 
 export type NewJobs = NewJob | Array<NewJob>;
+
+export interface NewKey {
+  expires_at?: Time | null;
+  name: string;
+  queues?: Array<string>;
+  role: KeyRole;
+  scripts?: boolean;
+  services?: Array<string>;
+}
 
 export interface NewPrice {
   actual_units?: unknown;
@@ -1115,6 +1148,10 @@ export interface ReportResponse {
 export interface RerunRequest {
   from: string;
   shared?: Record<string, unknown> | null;
+}
+
+export interface RotateKey {
+  grace_ms?: number | null;
 }
 
 export type RoundAnswer = DryRun | RunSummary;
@@ -1925,6 +1962,30 @@ export interface Routes {
     query: undefined;
     body: NoBody;
     answer: JobDetail;
+  };
+  "GET /api/v1/keys": {
+    path: undefined;
+    query: { cursor?: string; limit?: number };
+    body: undefined;
+    answer: List_KeyInfo;
+  };
+  "POST /api/v1/keys": {
+    path: undefined;
+    query: undefined;
+    body: NewKey;
+    answer: KeyMade;
+  };
+  "POST /api/v1/keys/{id}/revoke": {
+    path: { id: string };
+    query: undefined;
+    body: NoBody;
+    answer: KeyInfo;
+  };
+  "POST /api/v1/keys/{id}/rotate": {
+    path: { id: string };
+    query: undefined;
+    body: RotateKey;
+    answer: KeyMade;
   };
   "GET /api/v1/overview": {
     path: undefined;
