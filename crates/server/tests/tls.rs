@@ -193,11 +193,7 @@ async fn http2_is_spoken_where_both_know_it() {
     };
     assert_eq!(ask(Method::GET, "/healthz", &base, "").await, StatusCode::OK);
     // Its own origin is known by the host of the request line.
-<<<<<<< HEAD
     let job = r#"{"name": "mail", "queue": "mail"}"#;
-=======
-    let job = r#"{"name": "mail", "queue": "default"}"#;
->>>>>>> wire
     assert_eq!(ask(Method::POST, "/api/v1/jobs", &base, job).await, StatusCode::CREATED);
     assert_eq!(ask(Method::POST, "/api/v1/jobs", "https://evil.example", job).await, StatusCode::FORBIDDEN);
     let elsewhere = Request::builder().uri("https://evil.example/healthz").body(Body::empty()).unwrap();
