@@ -102,7 +102,21 @@ impl Doctor {
     pub async fn examine(&self, repair: bool) -> Result<DoctorReport, RuntimeError> {
         // Rows are read again, so that those which can be read by now are forgotten.
         self.store().forget_set_aside();
-        let (mut found, mut stuck) = (DoctorReport::default(), Vec::new());
+        let mut found = DoctorReport::default();
+        match self.examine_work(repair, &mut found).await {
+            // The check of the pages names the table.
+            Err(RuntimeError::Store(error @ StoreError::Damaged(_))) => {
+                found.findings.push(rows::damage(error.to_string()));
+            }
+            done => done?,
+        }
+        self.examine_rows(&mut found).await?;
+        found.findings.truncate(FINDINGS_MAX);
+        Ok(found)
+    }
+
+    async fn examine_work(&self, repair: bool, found: &mut DoctorReport) -> Result<(), RuntimeError> {
+        let mut stuck = Vec::new();
         let open = RunStatus::ALL.into_iter().filter(|status| status.is_open()).collect();
         let part = Part { order: Order::Oldest, limit: PAGE_SIZE, ..Part::default() };
         let mut query = RunQuery { statuses: open, part, ..RunQuery::default() };
@@ -118,10 +132,7 @@ impl Doctor {
             }
         }
         self.examine_stuck(stuck, repair, &mut found.findings).await?;
-        self.examine_accounts(&mut found).await?;
-        self.examine_rows(&mut found).await?;
-        found.findings.truncate(FINDINGS_MAX);
-        Ok(found)
+        self.examine_accounts(found).await
     }
 
     /// Examines one run; returns it if it has to be examined once more.

@@ -134,7 +134,11 @@ impl ConditionLog {
         *state.n_faults.entry(fault).or_default() += 1;
         let reason = reason.into();
         match (fault, access) {
-            (StoreFault::Damaged, _) => state.damaged(reason),
+            (StoreFault::Damaged, _) => {
+                state.sound.clear();
+                // A check names the table; a read or write that fails does not.
+                state.damage.get_or_insert(reason);
+            }
             (StoreFault::Disk | StoreFault::Full, Access::Read) => {
                 state.reading = Some(DiskFailure { reason, at: Instant::now() });
             }
@@ -235,6 +239,8 @@ mod tests {
         assert!(log.condition().troubles.is_empty(), "three checks covered all tables");
         log.checked(&found("table `jobs`: page 8"));
         log.checked(&check(&["logs", "runs"]));
+        log.failed(Access::Write, StoreFault::Damaged, "page 8");
+        assert_eq!(log.condition().troubles, ["table `jobs`: page 8"], "the table stays named");
         log.checked(&found("table `jobs`: page 9"));
         log.checked(&check(&["jobs"]));
         assert_eq!(log.condition().troubles, ["table `jobs`: page 9"], "older checks do not count");

@@ -25,8 +25,11 @@ pub(super) const RESTORE: &str =
 impl Doctor {
     /// Reads every row that work depends on, and reports those that readers set aside.
     pub(super) async fn examine_rows(&self, report: &mut DoctorReport) -> Result<(), RuntimeError> {
-        self.read_all_rows().await?;
         let findings = &mut report.findings;
+        match self.read_all_rows().await {
+            Err(error @ StoreError::Damaged(_)) => findings.push(damage(error.to_string())),
+            done => done?,
+        }
         let condition = self.store().condition();
         for row in &condition.set_aside {
             // The journal of an open run is reported with its run.
@@ -43,12 +46,7 @@ impl Doctor {
         }
         match self.store().check(CHECK_TIME_MAX).await {
             Ok(check) => {
-                for what in check.findings {
-                    let remedy =
-                        "restore the store from a backup (docs/recovery.md, Damaged pages)".to_owned();
-                    let remedy = Some(remedy);
-                    findings.push(DoctorFinding { remedy, ..DoctorFinding::about("store", what) });
-                }
+                findings.extend(check.findings.into_iter().map(damage));
                 let (n_checked, n_tables) = (check.n_checked, check.n_tables);
                 report.pages = PageCheck { n_checked, n_tables, failures: check.failures };
             }
@@ -77,6 +75,12 @@ impl Doctor {
         store.prices(project).await?;
         Ok(())
     }
+}
+
+/// Damage below the tables.
+pub(super) fn damage(what: String) -> DoctorFinding {
+    let remedy = Some("restore the store from a backup (docs/recovery.md, Damaged pages)".to_owned());
+    DoctorFinding { remedy, ..DoctorFinding::about("store", what) }
 }
 
 fn of_row(row: &BadRow) -> DoctorFinding {
