@@ -54,6 +54,10 @@ pub(crate) async fn lists(plan: &BenchPlan) -> Result<Vec<Measurement>> {
         stop.cancel();
         serving.await??;
         server.close().await;
+        if round + 1 < plan.rounds {
+            // The next server must be the only user of the store.
+            store.settled().await?;
+        }
     }
     let after = format!("of {} runs", plan.n_history);
     let mut figures =
