@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test that cannot go on fails")]
 
+#[path = "native/access.rs"]
+mod access;
 #[path = "native/action.rs"]
 mod action;
 #[path = "native/audit.rs"]

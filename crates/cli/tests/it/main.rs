@@ -1,6 +1,7 @@
 //! End to end: the real binary, real files, real processes that are killed.
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
 
+mod access;
 mod anywhere;
 mod audit;
 mod bulk;
