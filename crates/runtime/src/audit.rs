@@ -95,17 +95,19 @@ impl AuditCheck {
     }
 }
 
-impl Runtime {
-    /// Adds a line to the audit; it is durable when this returns. A draining server takes it too, because the change
+impl AuditNote {
+    /// Adds the line to the audit; it is durable when this returns. A draining server takes it too, because the change
     /// that it describes has happened.
-    pub async fn note(&self, line: AuditNote) -> Result<(), RuntimeError> {
-        let now = self.clock().now();
-        let AuditNote { who, what, subject, detail } = line;
+    pub async fn write(self, runtime: &Runtime) -> Result<(), RuntimeError> {
+        let now = runtime.clock().now();
+        let AuditNote { who, what, subject, detail } = self;
         let row = AuditRow { at: now, who, what, subject, detail };
-        let commit =
-            Commit { audit: vec![row], ..Commit::new(self.project(), CommandId::new(Uuid::now_v7()), now) };
-        let runtime = self.clone();
+        let commit = Commit {
+            audit: vec![row],
+            ..Commit::new(runtime.project(), CommandId::new(Uuid::now_v7()), now)
+        };
+        let writer = runtime.clone();
         // On a task of its own: the handler may be dropped, and no caller repeats this write.
-        Ok(self.to_the_end(async move { runtime.ctx().commit_looked_up(commit).await }).await??)
+        Ok(runtime.to_the_end(async move { writer.ctx().commit_looked_up(commit).await }).await??)
     }
 }

@@ -115,7 +115,7 @@ impl Audit {
 async fn record(runtime: &Runtime, line: AuditNote, status: StatusCode) {
     let change_text = format!("{} {} by {}", line.what, line.subject, line.who);
     let status = status.as_u16();
-    match tokio::time::timeout(PATIENCE, runtime.note(line)).await {
+    match tokio::time::timeout(PATIENCE, line.write(runtime)).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => {
             tracing::warn!(%error, change = change_text, status, "the audit does not have a change")

@@ -15,7 +15,7 @@ use tree::{ending_with, files, none, root, text};
 /// Lines of a source file: about 400 is usual, more than this hides a second idea.
 const LINES_MAX: usize = 600;
 /// Documents with a length of their own.
-const DOCUMENTS: [(&str, usize); 3] = [("ARCHITECTURE.md", 400), ("STYLE.md", 120), ("README.md", 180)];
+const DOCUMENTS: [(&str, usize); 3] = [("ARCHITECTURE.md", 420), ("STYLE.md", 120), ("README.md", 180)];
 /// Crates that would collect code without an owner.
 const BUCKETS: [&str; 4] = ["common", "utils", "util", "types"];
 

@@ -32,7 +32,11 @@ fn bearer(key: &str) -> Credential {
 
 impl TestServer {
     /// Makes a key with these rights.
-    async fn key_with(&self, rights: KeyRights, expires_at: Option<Timestamp>) -> (String, String) {
+    pub(crate) async fn key_with(
+        &self,
+        rights: KeyRights,
+        expires_at: Option<Timestamp>,
+    ) -> (String, String) {
         let name = format!("the {}", rights.role.word());
         let new =
             NewApiKey { name, rights: rights.checked().unwrap(), expires_at, created_by: "test".to_owned() };
@@ -41,7 +45,7 @@ impl TestServer {
     }
 
     /// Makes a key of a role; workers do the work of the service `tts` and the queue `mail`.
-    async fn key(&self, role: Role) -> String {
+    pub(crate) async fn key(&self, role: Role) -> String {
         self.key_with(rights(role), None).await.0
     }
 
@@ -410,7 +414,7 @@ async fn scripts_need_a_right_of_their_own() {
         "kind": "executor", "exec_type": "local_script", "script": { "cmd": "true" }
     } } });
     let nested = json!({ "start": "each", "nodes": { "each": { "kind": "foreach", "prep": { "input_key": "$params.all" },
-        "params": { "execution": { "kind": "executor", "exec_type": "local_script", "script": { "cmd": "true" } } } } } });
+        "exec_type": "local_script", "script": { "cmd": "true" } } } });
     for (name, definition) in [("one", script), ("inner", nested)] {
         let flow = json!({ "name": name, "definition": definition });
         let refused =

@@ -203,7 +203,11 @@ async fn a_response_is_unchanged_if_its_audit_row_cannot_be_written() {
     let on_commit = |_: &Memory, commits: &[Commit]| commits.iter().all(|commit| commit.audit.is_empty());
     let store = Arc::new(FaultyStore { on_commit: Box::new(on_commit), ..FaultyStore::default() });
     let runtime = Runtime::start_up(store, Settings::default()).await.unwrap();
-    let host = TestServer { router: windlass_server::router(runtime.clone(), Options::default()), runtime };
+    let host = TestServer {
+        router: windlass_server::router(runtime.clone(), Options::default()),
+        runtime,
+        authorization: None,
+    };
     host.by("ann", "POST", "/api/v1/accounts", json!({ "id": "acme" })).await.ok();
     host.by("ann", "POST", "/api/v1/accounts/none/deposit", json!({ "amount": 1, "key": "k" }))
         .await

@@ -7,6 +7,8 @@ mod query;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
+use windlass_engine::access::Role;
+use windlass_engine::access::identity::KeyRights;
 
 use crate::test_server::{TestServer, upper, waiting};
 
@@ -322,7 +324,7 @@ async fn disagreements(host: &TestServer, contract: &Contract<'_>, route: &BodyR
 
 #[tokio::test]
 async fn the_document_requires_what_the_server_requires() {
-    let host = TestServer::new().await;
+    let mut host = TestServer::new().await;
     let document = host.get("/openapi.json").await.ok();
     host.publish("loud", upper()).await;
     host.publish("waits", waiting()).await;
@@ -337,7 +339,12 @@ async fn the_document_requires_what_the_server_requires() {
     let call = format!("{run}.1");
     let bulk = json!({ "kind": "runs", "query": "status:failed", "action": "cancel" });
     let bulk = host.post("/api/v1/bulk", bulk).await.ok()["id"].as_str().unwrap().to_owned();
+    // A key among the bodies closes the server for callers without one.
+    let admin = host.key(Role::Admin).await;
+    host.authorization = Some(format!("Bearer {admin}").try_into().unwrap());
+    let (_, key) = host.key_with(KeyRights::of(Role::Viewer), None).await;
     let ids = [
+        ("/api/v1/keys", "{id}", key),
         ("/api/v1/bulk", "{id}", bulk),
         ("/api/v1/runs", "{id}", run),
         ("/api/v1/jobs", "{id}", job.clone()),

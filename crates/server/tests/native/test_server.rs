@@ -20,6 +20,8 @@ const ANSWER_BYTES: usize = 64 << 20;
 pub(crate) struct TestServer {
     pub(crate) router: Router,
     pub(crate) runtime: Runtime,
+    /// The header of requests that say nothing else about their caller.
+    pub(crate) authorization: Option<HeaderValue>,
 }
 
 /// An answer.
@@ -68,7 +70,7 @@ impl TestServer {
     /// A server on this store.
     pub(crate) async fn on(store: Arc<dyn Store>, settings: Settings, options: Options) -> TestServer {
         let runtime = Runtime::start_up(store, settings).await.unwrap();
-        TestServer { router: windlass_server::router(runtime.clone(), options), runtime }
+        TestServer { router: windlass_server::router(runtime.clone(), options), runtime, authorization: None }
     }
 
     /// Sends a request, to `localhost` unless it names a host.
@@ -85,7 +87,11 @@ impl TestServer {
     }
 
     pub(crate) async fn raw(&self, method: &str, path: &str, body: impl Into<Body>) -> TestResponse {
-        let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
+        let mut request =
+            Request::builder().method(method).uri(path).header("content-type", "application/json");
+        if let Some(authorization) = &self.authorization {
+            request = request.header("authorization", authorization);
+        }
         self.send(request.body(body.into()).unwrap()).await
     }
 
