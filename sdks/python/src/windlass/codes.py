@@ -12,6 +12,7 @@ from windlass.errors import (
     NotFound,
     ServerError,
     TooBusy,
+    Unauthorized,
     Unavailable,
 )
 
@@ -45,6 +46,22 @@ class BadHeader(Invalid):
 class InvalidFields(Invalid):
     """Fields of the body are missing, have a wrong type or value, or are unknown. `errors` names every one
     with the allowed values. Only the queue platform surface uses this code.
+    """
+
+
+class Unauthenticated(Unauthorized):
+    """The request has no valid API key: it is missing, malformed, unknown, wrong or revoked. Send a key as
+    `Authorization: Bearer`, or set `WINDLASS_KEY`; access.md says how to make one.
+    """
+
+
+class KeyExpired(Unauthorized):
+    """The API key is right, and its time is over. Make another one with `windlass key create`."""
+
+
+class ForbiddenError(Forbidden):
+    """The API key lacks the permission for this route, the service or queue that the request names, or the
+    right to publish scripts. The detail names it; access.md has the table of roles.
     """
 
 
@@ -106,6 +123,10 @@ class AccountNotFound(NotFound):
 
 class UnknownPrice(NotFound):
     """The service has no price, so its calls are free. Set one with `PUT /api/v1/prices/{service}`."""
+
+
+class UnknownKey(NotFound):
+    """No API key has this id, or it was revoked and cannot be rotated. List keys with `windlass key list`."""
 
 
 class UnknownWorker(NotFound):
@@ -389,6 +410,9 @@ BY_CODE: Dict[str, Type[ApiError]] = {
     "bad_cursor": BadCursor,
     "bad_header": BadHeader,
     "invalid_fields": InvalidFields,
+    "unauthenticated": Unauthenticated,
+    "key_expired": KeyExpired,
+    "forbidden": ForbiddenError,
     "cross_origin": CrossOrigin,
     "unknown_route": UnknownRoute,
     "unknown_flow": UnknownFlow,
@@ -402,6 +426,7 @@ BY_CODE: Dict[str, Type[ApiError]] = {
     "unknown_schedule": UnknownSchedule,
     "account_not_found": AccountNotFound,
     "unknown_price": UnknownPrice,
+    "unknown_key": UnknownKey,
     "unknown_worker": UnknownWorker,
     "unknown_service": UnknownService,
     "method_not_allowed": MethodNotAllowed,

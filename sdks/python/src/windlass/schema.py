@@ -100,6 +100,9 @@ __all__ = [
     "JobSummary",
     "JobsCreated",
     "JournalEntry",
+    "KeyInfo",
+    "KeyMade",
+    "KeyRole",
     "LastRun",
     "LeaseVerdict",
     "LedgerEntry",
@@ -113,6 +116,7 @@ __all__ = [
     "ListOfJobCreated",
     "ListOfJobSummary",
     "ListOfJournalEntry",
+    "ListOfKeyInfo",
     "ListOfLedgerEntry",
     "ListOfLogLine",
     "ListOfNodeAttemptInfo",
@@ -127,6 +131,7 @@ __all__ = [
     "NewAccount",
     "NewJob",
     "NewJobs",
+    "NewKey",
     "NewPrice",
     "NewSchedule",
     "NewTask",
@@ -167,6 +172,7 @@ __all__ = [
     "ReplayDeadLetters",
     "ReportResponse",
     "RerunRequest",
+    "RotateKey",
     "RoundAnswer",
     "RunCost",
     "RunCounts",
@@ -336,6 +342,8 @@ class AuditLine(_AuditLineRequired, total=False):
 
     code: Optional[str]
     ip: Optional[str]
+    key: Optional[str]
+    on_behalf_of: Optional[str]
     reason: Optional[str]
 
 
@@ -1185,6 +1193,34 @@ class JournalEntry(TypedDict):
     seq: int
 
 
+class _KeyInfoRequired(TypedDict):
+    created_at: Time
+    created_by: str
+    id: str
+    name: str
+    role: KeyRole
+
+
+class KeyInfo(_KeyInfoRequired, total=False):
+    """A key, without its secret."""
+
+    expires_at: Optional[Time]
+    queues: List[str]
+    revoked_at: Optional[Time]
+    scripts: bool
+    services: List[str]
+    used_at: Optional[Time]
+
+
+class KeyMade(KeyInfo):
+    """A new key. No other answer shows its text."""
+
+    key: str
+
+
+KeyRole = Literal["viewer", "operator", "worker", "author", "admin"]
+
+
 class StartedId(TypedDict, total=False):
     """The task or the run that a schedule started."""
 
@@ -1318,6 +1354,16 @@ class _ListOfJournalEntryRequired(TypedDict):
 
 
 class ListOfJournalEntry(_ListOfJournalEntryRequired, total=False):
+    """One page of a list."""
+
+    next: Optional[str]
+
+
+class _ListOfKeyInfoRequired(TypedDict):
+    items: List[Dict[str, Any]]
+
+
+class ListOfKeyInfo(_ListOfKeyInfoRequired, total=False):
     """One page of a list."""
 
     next: Optional[str]
@@ -1463,6 +1509,20 @@ class NewJob(_NewJobRequired, total=False):
 
 
 NewJobs = Union["NewJob", List["NewJob"]]
+
+
+class _NewKeyRequired(TypedDict):
+    name: str
+    role: KeyRole
+
+
+class NewKey(_NewKeyRequired, total=False):
+    """A key to be made."""
+
+    expires_at: Optional[Time]
+    queues: List[str]
+    scripts: bool
+    services: List[str]
 
 
 class _NewPriceRequired(TypedDict):
@@ -1898,6 +1958,12 @@ class ReportResponse(TypedDict):
 
 
 RerunRequest = TypedDict("RerunRequest", {"from": "str", "shared": "Optional[Dict[str, Any]]"}, total=False)
+
+
+class RotateKey(TypedDict, total=False):
+    """The end of the old key when a new one takes its place."""
+
+    grace_ms: Optional[int]
 
 
 RoundAnswer = Union["DryRun", "RunSummary"]
