@@ -124,7 +124,7 @@ async fn a_worker_with_a_key_does_its_work() {
         "create",
         "sum",
         "--payload",
-        "{\"numbers\": [1, 2]}",
+        "[1, 2]",
         "--wait",
         "--timeout",
         "60s",
