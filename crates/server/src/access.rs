@@ -15,7 +15,6 @@ use windlass_engine::access::identity::Identity;
 use windlass_engine::access::{Permission, Role};
 use windlass_engine::definition::{Strictness, compile};
 use windlass_engine::id::JobId;
-use windlass_engine::plan::{Exec, NodeKind};
 use windlass_engine::project::Project;
 use windlass_runtime::access::AccessError;
 use windlass_runtime::{Runtime, ScriptPolicy};
@@ -163,9 +162,7 @@ pub(crate) async fn check_scripts(
     let compiled = tokio::task::spawn_blocking(move || compile(&text, strictness).plan).await;
     let plan =
         compiled.map_err(|_| ApiError::new(Code::Internal, "the definition was not checked: report it"))?;
-    let is_script =
-        |kind: &NodeKind| matches!(kind, NodeKind::Call(call) if matches!(call.exec, Exec::Script(_)));
-    if plan.is_some_and(|plan| plan.nodes().any(|node| is_script(&node.kind))) {
+    if plan.is_some_and(|plan| plan.has_scripts()) {
         let detail = "the definition has scripts, and this key lacks the right `scripts`: use a key that was made \
                       with --scripts";
         return Err(ApiError::new(Code::Forbidden, detail));

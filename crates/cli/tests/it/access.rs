@@ -119,16 +119,7 @@ async fn a_worker_with_a_key_does_its_work() {
         .spawn()
         .unwrap();
     let _worker = crate::shell::KilledOnDrop(worker);
-    let done = as_admin(&[
-        "job",
-        "create",
-        "sum",
-        "--payload",
-        "[1, 2]",
-        "--wait",
-        "--timeout",
-        "60s",
-    ]);
+    let done = as_admin(&["job", "create", "sum", "--payload", "[1, 2]", "--wait", "--timeout", "60s"]);
     assert!(done.status.success(), "{} {}", out(&done), err(&done));
 }
 

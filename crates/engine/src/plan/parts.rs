@@ -78,6 +78,11 @@ impl Plan {
         })
     }
 
+    /// Whether a run may run scripts: at a node, or in a branch of one.
+    pub fn has_scripts(&self) -> bool {
+        self.nodes().flat_map(Node::calls).any(|call| matches!(call.exec, Exec::Script(_)))
+    }
+
     /// Every service that a run may call; `None` when some are named only while it runs.
     pub fn services(&self) -> Option<BTreeSet<&str>> {
         let is_named_later = |node: &Node| match &node.kind {

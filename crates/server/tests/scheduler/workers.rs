@@ -94,7 +94,7 @@ async fn a_worker_may_have_an_https_url() {
             let body =
                 json!({"id": "w", "url": "https://127.0.0.1:9001", "services": ["press"], "type": "http"});
             assert_eq!(client.post(path, body).await.status, 200);
-            assert_eq!(client.listed("/workers/list").await.len(), 1);
+            assert_eq!(client.got("/workers/list").await.as_array().unwrap().len(), 1);
         }
     }
 }

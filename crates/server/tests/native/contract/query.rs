@@ -77,7 +77,10 @@ async fn ask(host: &TestServer, route: &QueryRoute<'_>, query: &[(&str, String)]
 
 async fn send(host: &TestServer, method: &str, uri: &str, body: String) -> BodyAnswer {
     let request = Request::builder().method(method).uri(uri);
-    let request = request.header(HOST, "localhost").header(CONTENT_TYPE, "application/json");
+    let mut request = request.header(HOST, "localhost").header(CONTENT_TYPE, "application/json");
+    if let Some(authorization) = &host.authorization {
+        request = request.header("authorization", authorization);
+    }
     let response = host.router.clone().oneshot(request.body(Body::from(body)).unwrap()).await.unwrap();
     let (parts, body) = response.into_parts();
     let is_stream =
